@@ -1,0 +1,79 @@
+/**
+ * A model as the server knows it: what the model file says, what `config.pbtxt` says, what `rubato.yaml` says, merged.
+ * The repository reader produces it; doors, batching, workers and the scheduler's driver read it.
+ */
+import type { DurationUs } from "../core/time.js";
+
+export interface TensorSpec {
+  readonly name: string;
+  /** Open Inference Protocol datatype. */
+  readonly datatype: string;
+  /** -1 = variable. Includes the batch dimension where `batchAxis` is a number. */
+  readonly shape: readonly number[];
+  /** Where requests are concatenated; null: no batch axis, so values must be equal to share a batch. */
+  readonly batchAxis: number | null;
+  /** An axis whose extent differs between requests, and what to do about it; null: all -1 axes must be equal to share a batch. */
+  readonly variable: VariableAxis | null;
+  readonly optional: boolean;
+}
+
+export interface VariableAxis {
+  readonly axis: number;
+  /** "pad": pad up to the next bucket (never beyond the last: longer is refused). "equal": only equal extents share a batch. */
+  readonly mode: "pad" | "equal";
+  /** Increasing extents; empty with "equal". */
+  readonly buckets: readonly number[];
+  readonly padValue: number;
+  /** Outputs along this axis are cut back to the request's own extent: output name -> axis, scale output/input (e.g. 1/8). */
+  readonly unpad: readonly { readonly output: string; readonly axis: number; readonly scale: number }[];
+}
+
+export interface EmulatedSpec {
+  /** l(b) = alphaMs * b + betaMs, or tableMs[b] for b = 1.. */
+  readonly alphaMs: number;
+  readonly betaMs: number;
+  readonly tableMs: readonly number[] | null;
+}
+
+export interface ModelSpec {
+  readonly name: string;
+  /** The version served: the highest numbered folder. */
+  readonly version: string;
+  readonly versions: readonly string[];
+  readonly platform: "onnx_onnxv1" | "rubato_emulated";
+  /** Absolute path of the .onnx file; null for emulated. */
+  readonly file: string | null;
+  /** Folder of the model in the repository (profiles are kept in it). */
+  readonly folder: string;
+  readonly inputs: readonly TensorSpec[];
+  readonly outputs: readonly TensorSpec[];
+  /** 0: the model does not batch (no batch dimension in shapes). */
+  readonly batchSizeMax: number;
+  /** The run always has exactly this many rows (padded up); null: any size up to batchSizeMax. */
+  readonly batchSizeFixed: number | null;
+  /** null: no SLO; served as eager with `defaultTimeoutUs`. */
+  readonly sloUs: DurationUs | null;
+  readonly defaultTimeoutUs: DurationUs;
+  readonly timeoutMaxUs: DurationUs;
+  readonly policy: "deferred" | "eager" | "timeout";
+  readonly policyOptions: Readonly<Record<string, unknown>>;
+  /** Name of the accelerator group that runs it. */
+  readonly group: string;
+  readonly queueRequestsMax: number;
+  readonly queueBytesMax: number;
+  readonly emulated: EmulatedSpec | null;
+  readonly apps: readonly string[];
+  /** Anything else of config.pbtxt worth showing in /config. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** A group of accelerators that hold the same models (Symphony: a sub-cluster). */
+export interface AcceleratorGroupSpec {
+  readonly name: string;
+  readonly kind: "onnx" | "emulated";
+  readonly count: number;
+  /** onnx: intra-op threads per worker. */
+  readonly threads: number;
+  /** Relative speed per accelerator, 1 = as profiled, 5 = five times slower; length `count`. */
+  readonly scales: readonly number[];
+}

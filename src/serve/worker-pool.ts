@@ -1,0 +1,85 @@
+/**
+ * The accelerators of one server as the live driver sees them: hands in batches, gets events back.
+ * Implemented over child processes (serve/process-pool.ts); faked by hand in tests.
+ */
+import type { AcceleratorGroupSpec, ModelSpec } from "../config/model.js";
+import type { FailCause } from "../core/outcome.js";
+import type { DurationUs, TimeUs } from "../core/time.js";
+import type { Tensor } from "../wire/tensor.js";
+
+/** Index of an accelerator over all groups of the server; stable for the life of the server, also across restarts of its worker. */
+export type AcceleratorIndex = number;
+
+export interface RunBatch {
+  readonly batch: number;
+  readonly model: string;
+  /** Inputs of each member, unpadded, each with its own batch extent (usually 1). All members are of one share group. */
+  readonly members: readonly (readonly Tensor[])[];
+  /** Output names wanted by at least one member; empty = all. */
+  readonly outputs: readonly string[];
+  /** The emulated accelerator starts no earlier; moments of the host's monotonic clock. */
+  readonly earliestStartAt: TimeUs;
+  readonly predictedUs: DurationUs;
+}
+
+export type PoolEvent =
+  | { readonly kind: "joined"; readonly accelerator: AcceleratorIndex; readonly group: string; readonly scale: number }
+  /** Its process ended or was killed; batches in it get a `failed` event first. `willRestart`: a replacement is on its way. */
+  | {
+      readonly kind: "left";
+      readonly accelerator: AcceleratorIndex;
+      readonly cause: FailCause;
+      readonly willRestart: boolean;
+    }
+  | {
+      readonly kind: "finished";
+      readonly accelerator: AcceleratorIndex;
+      readonly batch: number;
+      /** Execution alone, on the worker's monotonic clock. */
+      readonly startedAt: TimeUs;
+      readonly finishedAt: TimeUs;
+      /** Before execution: concatenating and padding; after: splitting and unpadding. */
+      readonly inputUs: DurationUs;
+      readonly outputUs: DurationUs;
+      /** Outputs of each member, unpadded, in the order of RunBatch.members. */
+      readonly outputs: readonly (readonly Tensor[])[];
+    }
+  | {
+      readonly kind: "failed";
+      readonly accelerator: AcceleratorIndex;
+      readonly batch: number;
+      readonly cause: FailCause;
+      readonly message: string;
+    };
+
+export interface BatchTiming {
+  readonly batchSize: number;
+  /** Extent of the variable axis it was measured at; null where there is none. */
+  readonly extent: number | null;
+  /** Microseconds, of execution on the worker. */
+  readonly p50Us: number;
+  readonly p90Us: number;
+  readonly p99Us: number;
+  readonly runs: number;
+}
+
+export interface WorkerPool {
+  readonly groups: readonly AcceleratorGroupSpec[];
+  /** Spawns every worker and loads nothing yet. Resolves when all have joined, rejects (ServingError) when one cannot start. */
+  start(onEvent: (event: PoolEvent) => void): Promise<void>;
+  /** Loads a model on every accelerator of its group. Rejects with ServingError and the runtime's text; a failed load changes nothing. */
+  load(model: ModelSpec): Promise<void>;
+  unload(name: string): Promise<void>;
+  /** Measures executions on one accelerator while it is otherwise idle. */
+  time(
+    accelerator: AcceleratorIndex,
+    model: string,
+    batchSize: number,
+    extent: number | null,
+    runs: number,
+  ): Promise<BatchTiming>;
+  /** A worker holds at most two batches: one that runs and one that waits. */
+  run(accelerator: AcceleratorIndex, batch: RunBatch): void;
+  /** Ends every worker: idle ones at once, busy ones when their batch is done or after `graceMs`. */
+  stop(graceMs: number): Promise<void>;
+}
