@@ -8,6 +8,8 @@ export interface DeferredOptions {
   readonly target?: number | "auto";
   /** Window of the rate estimate, seconds. Default 5. */
   readonly rate_window_s?: number;
+  /** The window opens and closes this much early, µs. Default 0. */
+  readonly timer_slack_us?: number;
 }
 
 export interface EagerOptions extends Omit<DeferredOptions, "idle_dispatch" | "head_drop"> {

@@ -18,10 +18,13 @@ function windowPolicy(
   };
 }
 
-function shared(options: DeferredOptions | EagerOptions): Pick<WindowQueueOptions, "target" | "rateWindowUs"> {
+function shared(
+  options: DeferredOptions | EagerOptions,
+): Pick<WindowQueueOptions, "target" | "rateWindowUs" | "slackUs"> {
   return {
     target: typeof options.target === "number" ? options.target : null,
     rateWindowUs: (options.rate_window_s ?? RATE_WINDOW_S) * 1e6,
+    slackUs: options.timer_slack_us ?? 0,
   };
 }
 

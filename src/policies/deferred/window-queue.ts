@@ -33,6 +33,8 @@ export interface WindowQueueOptions {
   /** A fixed target batch size, or null: from the measured rate. */
   readonly target: number | null;
   readonly rateWindowUs: number;
+  /** The window opens and closes this much early, µs: room for timers that fire late. */
+  readonly slackUs: number;
   /** Publish the demand that idle dispatch compares with (live default). */
   readonly idleDispatch: boolean;
 }
@@ -181,7 +183,7 @@ export class WindowQueue implements Queue {
       );
       return;
     }
-    const whole = count < sizeMax ? count : sizeMax;
+    const whole = Math.min(count, sizeMax);
     if (pending.deadlineAt(0) >= this.endOf(whole, at)) {
       this.size = whole;
       return;
@@ -194,7 +196,7 @@ export class WindowQueue implements Queue {
       while (low < high) {
         const middle = (low + high) >> 1;
         const rest = count - middle;
-        if (pending.deadlineAt(middle) < this.endOf(rest < sizeMax ? rest : sizeMax, at)) low = middle + 1;
+        if (pending.deadlineAt(middle) < this.endOf(Math.min(rest, sizeMax), at)) low = middle + 1;
         else high = middle;
       }
       base = Math.max(1, Math.min(this.target, count - low));
@@ -214,7 +216,8 @@ export class WindowQueue implements Queue {
     const { execUs } = this.spec.latency;
     for (let size = 1; size <= this.sizeMax + 1; size++) {
       this.fastUs[size] = Math.ceil(execUs[size]! * accelerators.fastestScale);
-      this.planUs[size] = this.fastUs[size]! + network.controlUs + size * network.dataUsPerRequest;
+      this.planUs[size] =
+        this.fastUs[size]! + network.controlUs + size * network.dataUsPerRequest + this.options.slackUs;
     }
     this.target = this.computeTarget();
   }
@@ -254,7 +257,7 @@ export class WindowQueue implements Queue {
     if (options.opens === "eager") return at;
     if (options.opens === "timeout") return this.earliestArrival(size) + options.timeoutUs;
     if (size === this.sizeMax || size < this.pending.length) return at;
-    return this.pending.deadlineAt(0) - this.fastUs[size + 1]!;
+    return this.pending.deadlineAt(0) - this.options.slackUs - this.fastUs[size + 1]!;
   }
 
   private publish(at: number): void {
@@ -264,7 +267,7 @@ export class WindowQueue implements Queue {
     if (size === 0) return;
     const lead = network.controlUs + size * network.dataUsPerRequest;
     const deadline = this.pending.deadlineAt(0);
-    const latestAt = this.options.drop === "expired" ? deadline : deadline - this.fastUs[size]!;
+    const latestAt = this.options.drop === "expired" ? deadline : deadline - this.options.slackUs - this.fastUs[size]!;
     const opensAt = Math.min(this.opensAt(size, at), latestAt);
     offers.opensAt[key] = Math.max(at + lead, opensAt);
     offers.latestAt[key] = latestAt;
