@@ -1,6 +1,6 @@
 import { type AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
 import { type BatchId, BatchTable } from "./batch-table.js";
-import { invariant } from "./invariant.js";
+import { invariant, violated } from "./invariant.js";
 import {
   DROP_CANCELLED,
   DROP_QUEUE_FULL,
@@ -253,7 +253,7 @@ export class Scheduler implements CoreView {
     accelerators.freeAt[accelerator] = batches.finishAt[batch]!;
     if (accelerators.running[accelerator]! < 0) accelerators.running[accelerator] = batch;
     else {
-      invariant(accelerators.waiting[accelerator]! < 0, `accelerator ${accelerator} already holds two batches`);
+      if (accelerators.waiting[accelerator]! >= 0) violated(`accelerator ${accelerator} already holds two batches`);
       accelerators.waiting[accelerator] = batch;
     }
     this.sink.dispatch(batch, accelerator, at);
@@ -270,12 +270,12 @@ export class Scheduler implements CoreView {
 
   private queue(key: QueueKey): Queue {
     const queue = this.queues[key];
-    invariant(queue !== undefined, `no queue ${key}`);
+    if (queue === undefined) violated(`no queue ${key}`);
     return queue;
   }
 
   private advance(at: number): void {
-    invariant(at >= this.now, `time must not run backwards: at ${this.now}, then ${at}`);
+    if (at < this.now) violated(`time must not run backwards: at ${this.now}, then ${at}`);
     this.now = at;
   }
 
