@@ -150,7 +150,7 @@ export class Scheduler implements CoreView {
   /** The batch ended well; it executed from startAt to endAt. */
   finished(batch: BatchId, startAt: number, endAt: number, at: number): void {
     this.advance(at);
-    const { batches, requests, accelerators } = this;
+    const { batches, requests } = this;
     const accelerator = batches.accelerator[batch]!;
     const key = batches.queue[batch]!;
     this.sink.batchEnded(batch, startAt, endAt);

@@ -124,7 +124,7 @@ class MergedArrivals implements Arrivals {
     this.renewals = renewals;
     this.models = models;
     this.heap = new IndexedHeap(Math.max(1, renewals.length));
-    renewals.forEach((renewal, index) => this.heap.set(index, renewal.at));
+    for (const [index, renewal] of renewals.entries()) this.heap.set(index, renewal.at);
     this.read();
   }
 
