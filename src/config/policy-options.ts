@@ -14,7 +14,7 @@ const rateWindow = z
 const target = z
   .union([z.literal("auto"), z.int().min(1).max(1024)])
   .default("auto")
-  .describe("Batch size that head dropping defends: `auto` follows the measured rate, a number fixes it.");
+  .describe("Batch size that head dropping protects: `auto` follows the measured rate, a number fixes it.");
 
 export const policyOptionSchemas = {
   deferred: z
@@ -43,11 +43,11 @@ export const policyOptionSchemas = {
   eager: z
     .strictObject({
       drop: z
-        .enum(["expired", "head"])
-        .default("expired")
+        .enum(["infeasible", "window", "expired"])
+        .default("infeasible")
         .describe(
-          "Which requests are given up: `expired` those that cannot finish even alone, `head` also those that keep " +
-            "the batch below its target size.",
+          "Which requests are given up: `infeasible` those that cannot finish even alone, `window` also those that " +
+            "keep the batch below its target size, `expired` only those whose deadline has passed.",
         ),
       rate_window_s: rateWindow,
       target,
@@ -71,8 +71,8 @@ export const policyOptionSchemas = {
             "0 is the eager policy.",
         ),
       drop: z
-        .enum(["expired", "head"])
-        .default("expired")
+        .enum(["infeasible", "window", "expired"])
+        .default("infeasible")
         .describe("Which requests are given up, as for the eager policy."),
       rate_window_s: rateWindow,
       target,
