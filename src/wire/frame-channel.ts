@@ -85,6 +85,14 @@ export class FrameChannel {
     return true;
   }
 
+  /** Resolves when the kernel has everything that was sent before. */
+  flushed(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.closed || !this.socket.writable) resolve();
+      else this.socket.write("", () => resolve());
+    });
+  }
+
   destroy(): void {
     this.socket.destroy();
   }

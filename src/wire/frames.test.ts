@@ -129,7 +129,9 @@ describe("frames", () => {
 
   test("sizes beyond the limits are refused by both ends, naming limit and size", () => {
     const limits = { headerBytesMax: 10, payloadBytesMax: 20 };
-    expect(() => encodeFrame(1, new Uint8Array(11), [], limits)).toThrow("frame header must be at most 10 bytes; was 11");
+    expect(() => encodeFrame(1, new Uint8Array(11), [], limits)).toThrow(
+      "frame header must be at most 10 bytes; was 11",
+    );
     expect(() => encodeFrame(1, new Uint8Array(), [new Uint8Array(21)], limits)).toThrow(
       "frame payload must be at most 20 bytes; was 21",
     );
