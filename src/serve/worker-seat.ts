@@ -104,9 +104,7 @@ export class WorkerSeat {
   async start(): Promise<void> {
     const child = new WorkerProcess(this.options.hello, {
       onFinished: (record) => {
-        const flight = this.land(record.slot, record.batch);
-        if (flight === null) return;
-        this.owner.survived(flight.model);
+        if (this.land(record.slot, record.batch) === null) return;
         this.owner.emit({ kind: "finished", accelerator: this.options.first + record.slot, ...omitSlot(record) });
       },
       onFailed: (record) => {
@@ -220,9 +218,10 @@ export class WorkerSeat {
   }
 
   private land(slot: number, batch: number): Flight | null {
-    const landed = this.flights.land(slot, batch, monotonicNow());
+    const flight = this.flights.land(slot, batch, monotonicNow());
+    if (flight !== null) this.owner.survived(flight.model);
     this.watch();
-    return landed;
+    return flight;
   }
 
   private async inTime<T>(promise: Promise<T>, limitMs: number, what: string): Promise<T> {
