@@ -55,7 +55,7 @@ async function measure(pool: WorkerPool, spec: ModelSpec, options: ProfileOption
   const accelerators = acceleratorsOf(pool, spec.group);
   const budgetUs = (options.budgetMs ?? 5000) * 1000;
   const startedAt = monotonicNow();
-  const extents = extentsOf(spec);
+  const extents = profiledExtents(spec);
   const points: ProfilePoint[] = [];
   let complete = true;
   for (const [i, extent] of extents.entries()) {
@@ -164,7 +164,7 @@ function sizesOf(spec: ModelSpec): number[] {
 }
 
 /** Buckets of the first padded input; models without are measured once, at their profile_shape. */
-function extentsOf(spec: ModelSpec): (number | null)[] {
+export function profiledExtents(spec: ModelSpec): (number | null)[] {
   const variable = spec.inputs.find((input) => input.variable !== null && input.mask !== true)?.variable;
   return variable === undefined || variable === null || variable.buckets.length === 0 ? [null] : [...variable.buckets];
 }

@@ -54,6 +54,8 @@ const HEALTHY_US = 10_000_000;
 const TIMER_LATE_US = 250_000;
 
 export class WorkerSeat {
+  /** What the last process said it runs models with; "" before the first. */
+  runtime = "";
   private process: WorkerProcess | null = null;
   private joined = false;
   private stopping = false;
@@ -120,6 +122,7 @@ export class WorkerSeat {
     this.killReason = null;
     this.hungSlot = null;
     const ready = await this.inTime(child.ready, this.options.startTimeoutMs, "start");
+    this.runtime = ready.runtime;
     this.owner.log(
       "info",
       `worker ${child.pid} of group '${this.group}' ready: ${ready.runtime}, ${this.options.scales.length} accelerator(s), ${this.options.hello.threads} thread(s)`,
