@@ -1,0 +1,254 @@
+import { invariant } from "../core/invariant.js";
+import { DROP_CANCELLED, DROP_REASONS, DROPPED, FAIL_CAUSES, FAILED, FINISHED, LATE } from "../core/outcome.js";
+import { Histogram } from "./histogram.js";
+import type { BatchSizes, LatencyQuantiles, OutcomeNumbers, Report } from "./report.js";
+
+export interface CollectorOptions {
+  /** Names, in the order of the model numbers given to `end` and `batch`. */
+  readonly models: readonly string[];
+  /** Requests are counted when they arrive in [warmupUs, endUs), moments of the run's clock. */
+  readonly warmupUs: number;
+  readonly endUs: number;
+  /** How many accelerators utilization is a share of. */
+  readonly accelerators: number;
+  /** Names of the drop reason codes; default: the server's closed list. */
+  readonly reasons?: readonly string[];
+  /** Names of the failure cause codes; default: the server's closed list. */
+  readonly causes?: readonly string[];
+}
+
+export interface ReportMeta {
+  readonly policy: string;
+  readonly seed?: number;
+  /** Default: endUs, for runs whose clock starts at 0. */
+  readonly durationS?: number;
+  /** Default: warmupUs, for runs whose clock starts at 0. */
+  readonly warmupS?: number;
+}
+
+/** Row of `#counts`: finished, late, then one column per reason, then one per cause. */
+const COLUMN_LATE = 1;
+const COLUMN_REASONS = 2;
+
+/**
+ * Counts how requests and batches end; the same numbers in the simulator, in the server and in the load generator.
+ *
+ * `end` and `batch` are on the hot path of the simulator: array writes only, nothing is allocated. Totals over models
+ * are formed in `report`, which may be called at any time.
+ */
+export class OutcomeCollector {
+  readonly #options: CollectorOptions;
+  readonly #reasons: readonly string[];
+  readonly #causes: readonly string[];
+  readonly #warmupUs: number;
+  readonly #endUs: number;
+  readonly #columns: number;
+  readonly #columnCauses: number;
+  readonly #columnCancelled: number;
+  readonly #counts: Float64Array;
+  readonly #latency: Histogram[];
+  readonly #queueDelay: Histogram[];
+  readonly #batchSize: Histogram[];
+  /** Per model, of the counted interval. */
+  readonly #busyUs: Float64Array;
+  readonly #invalidUs: Float64Array;
+  /** Per accelerator, of the counted interval; grows when accelerators join. */
+  #acceleratorBusyUs: Float64Array;
+
+  constructor(options: CollectorOptions) {
+    invariant(options.models.length > 0, "a collector needs at least one model");
+    invariant(
+      options.endUs > options.warmupUs,
+      `the counted interval must not be empty: endUs ${options.endUs} must be > warmupUs ${options.warmupUs}`,
+    );
+    this.#options = options;
+    this.#reasons = options.reasons ?? DROP_REASONS;
+    this.#causes = options.causes ?? FAIL_CAUSES;
+    this.#warmupUs = options.warmupUs;
+    this.#endUs = options.endUs;
+    this.#columnCauses = COLUMN_REASONS + this.#reasons.length;
+    this.#columns = this.#columnCauses + this.#causes.length;
+    this.#columnCancelled = COLUMN_REASONS + this.#reasons.indexOf(DROP_REASONS[DROP_CANCELLED]);
+    invariant(this.#columnCancelled >= COLUMN_REASONS, "drop reasons must have 'cancelled': it is left out of rates");
+    const models = options.models.length;
+    this.#counts = new Float64Array(models * this.#columns);
+    this.#latency = options.models.map(() => new Histogram());
+    this.#queueDelay = options.models.map(() => new Histogram());
+    this.#batchSize = options.models.map(() => new Histogram());
+    this.#busyUs = new Float64Array(models);
+    this.#invalidUs = new Float64Array(models);
+    this.#acceleratorBusyUs = new Float64Array(Math.max(1, options.accelerators));
+  }
+
+  /**
+   * A request ended. Call exactly once per request; those that arrived outside the counted interval are passed over.
+   *
+   * @param outcome       FINISHED, LATE, DROPPED or FAILED of core/outcome.ts.
+   * @param reasonOrCause a drop reason's code when dropped, a failure cause's when failed; else ignored.
+   * @param execStartAt   when its execution began; -1 if it was never executed.
+   * @param endAt         when its execution ended (also if that was after its deadline).
+   */
+  end(
+    model: number,
+    outcome: 0 | 1 | 2 | 3,
+    reasonOrCause: number,
+    arrivalAt: number,
+    execStartAt: number,
+    endAt: number,
+  ): void {
+    if (arrivalAt < this.#warmupUs || arrivalAt >= this.#endUs) return;
+    const row = model * this.#columns;
+    if (outcome === FINISHED) {
+      this.#counts[row]! += 1;
+      this.#latency[model]!.record(endAt - arrivalAt);
+    } else if (outcome === LATE) {
+      this.#counts[row + COLUMN_LATE]! += 1;
+      this.#latency[model]!.record(endAt - arrivalAt);
+    } else if (outcome === DROPPED) {
+      this.#counts[row + COLUMN_REASONS + reasonOrCause]! += 1;
+    } else if (outcome === FAILED) {
+      this.#counts[row + this.#columnCauses + reasonOrCause]! += 1;
+    }
+    if (execStartAt >= 0) this.#queueDelay[model]!.record(execStartAt - arrivalAt);
+  }
+
+  /**
+   * A batch ended. Its time is counted as far as it lies in the counted interval, its size if it started there.
+   *
+   * @param invalidMembers members that ended late, failed or dropped: their part of the batch time was spent in vain.
+   */
+  batch(
+    model: number,
+    accelerator: number,
+    size: number,
+    startAt: number,
+    endAt: number,
+    invalidMembers: number,
+  ): void {
+    const from = Math.max(startAt, this.#warmupUs);
+    const to = Math.min(endAt, this.#endUs);
+    if (to > from) {
+      const busyUs = to - from;
+      this.#busyUs[model]! += busyUs;
+      if (accelerator >= this.#acceleratorBusyUs.length) this.#growAccelerators(accelerator);
+      this.#acceleratorBusyUs[accelerator]! += busyUs;
+      if (invalidMembers > 0) this.#invalidUs[model]! += (busyUs * invalidMembers) / size;
+    }
+    if (startAt >= this.#warmupUs && startAt < this.#endUs) this.#batchSize[model]!.record(size);
+  }
+
+  /** Requests of one model counted so far. */
+  arrived(model: number): number {
+    const row = model * this.#columns;
+    let arrived = 0;
+    for (let column = 0; column < this.#columns; column++) arrived += this.#counts[row + column]!;
+    return arrived;
+  }
+
+  /** 1 - finished / (arrived - cancelled) of one model; 0 when nothing arrived. Cheaper than a report, for searches. */
+  badRate(model: number): number {
+    const row = model * this.#columns;
+    const arrived = this.arrived(model);
+    const countable = arrived - this.#counts[row + this.#columnCancelled]!;
+    return countable === 0 ? 0 : 1 - this.#counts[row]! / countable;
+  }
+
+  /** Busy time of one accelerator in the counted interval, as a share of it. */
+  acceleratorUtilization(accelerator: number): number {
+    return (this.#acceleratorBusyUs[accelerator] ?? 0) / (this.#endUs - this.#warmupUs);
+  }
+
+  /** The latencies (µs, finished and late) of one model, or of all. */
+  latencies(model?: number): Histogram {
+    return mergeAll(model === undefined ? this.#latency : [this.#latency[model]!]);
+  }
+
+  report(meta: ReportMeta): Report {
+    const models = this.#options.models.map((_, model) => model);
+    const perModel: Record<string, OutcomeNumbers> = {};
+    for (const model of models) perModel[this.#options.models[model]!] = this.#numbers([model]);
+    return {
+      policy: meta.policy,
+      seeds: meta.seed === undefined ? [] : [meta.seed],
+      duration_s: meta.durationS ?? this.#endUs / 1e6,
+      warmup_s: meta.warmupS ?? this.#warmupUs / 1e6,
+      ...this.#numbers(models),
+      per_model: perModel,
+      per_module: {},
+    };
+  }
+
+  /** The numbers of some models together. */
+  #numbers(models: readonly number[]): OutcomeNumbers {
+    const column = (index: number) => {
+      let total = 0;
+      for (const model of models) total += this.#counts[model * this.#columns + index]!;
+      return total;
+    };
+    const named = (names: readonly string[], first: number) => {
+      const counts: Record<string, number> = {};
+      names.forEach((name, code) => {
+        const count = column(first + code);
+        if (count > 0) counts[name] = count;
+      });
+      return counts;
+    };
+    const total = (counts: Readonly<Record<string, number>>) =>
+      Object.values(counts).reduce((all, count) => all + count, 0);
+    const dropsByReason = named(this.#reasons, COLUMN_REASONS);
+    const failuresByCause = named(this.#causes, this.#columnCauses);
+    const finished = column(FINISHED);
+    const late = column(COLUMN_LATE);
+    const dropped = total(dropsByReason);
+    const failed = total(failuresByCause);
+    const arrived = finished + late + dropped + failed;
+    const cancelled = column(this.#columnCancelled);
+    const finishRate = arrived === cancelled ? 1 : finished / (arrived - cancelled);
+    const busyUs = models.reduce((all, model) => all + this.#busyUs[model]!, 0);
+    const invalidUs = models.reduce((all, model) => all + this.#invalidUs[model]!, 0);
+    const intervalUs = this.#endUs - this.#warmupUs;
+    return {
+      arrived,
+      finished,
+      late,
+      dropped,
+      failed,
+      cancelled,
+      finish_rate: finishRate,
+      bad_rate: 1 - finishRate,
+      goodput_rps: (finished * 1e6) / intervalUs,
+      invalid_rate: busyUs === 0 ? 0 : invalidUs / busyUs,
+      utilization: this.#options.accelerators === 0 ? 0 : busyUs / (intervalUs * this.#options.accelerators),
+      latency_ms: latencyQuantiles(mergeAll(models.map((model) => this.#latency[model]!))),
+      queue_delay_ms: latencyQuantiles(mergeAll(models.map((model) => this.#queueDelay[model]!))),
+      batch_size: batchSizes(mergeAll(models.map((model) => this.#batchSize[model]!))),
+      drops_by_reason: dropsByReason,
+      failures_by_cause: failuresByCause,
+    };
+  }
+
+  #growAccelerators(accelerator: number): void {
+    const grown = new Float64Array(Math.max(accelerator + 1, this.#acceleratorBusyUs.length * 2));
+    grown.set(this.#acceleratorBusyUs);
+    this.#acceleratorBusyUs = grown;
+  }
+}
+
+function mergeAll(histograms: readonly Histogram[]): Histogram {
+  const merged = new Histogram();
+  for (const histogram of histograms) merged.merge(histogram);
+  return merged;
+}
+
+/** Quantiles of a histogram of microseconds, in milliseconds. */
+export function latencyQuantiles(us: Histogram): LatencyQuantiles {
+  const ms = (q: number) => {
+    const value = us.quantile(q);
+    return value === null ? null : value / 1000;
+  };
+  return { p50: ms(0.5), p90: ms(0.9), p99: ms(0.99), p999: ms(0.999), max: ms(1) };
+}
+
+function batchSizes(sizes: Histogram): BatchSizes {
+  return { mean: sizes.mean, p50: sizes.quantile(0.5), p90: sizes.quantile(0.9), max: sizes.max };
+}
