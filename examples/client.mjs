@@ -197,14 +197,14 @@ function fromGrpc(response) {
   return { outputs, parameters: mapValues(response.parameters, (p) => p.parameterChoice?.value) };
 }
 
-/** Reason and times travel in the trailing metadata, under the names of the HTTP body. */
+/** Reason and times travel in the trailing metadata. */
 function refusedByGrpc(error, codes) {
   const text = (name) => error.metadata?.get(name)[0]?.toString();
   const number = (name) => (text(name) === undefined ? undefined : Number(text(name)));
   return new Refused(codes[error.code] ?? `${error.code}`, error.details, {
-    reason: text("reason"),
-    estimateUs: number("estimate_us"),
-    deadlineUs: number("deadline_us"),
+    reason: text("rubato-reason"),
+    estimateUs: number("rubato-estimate-us"),
+    deadlineUs: number("rubato-deadline-us"),
     retryAfterS: number("retry-after"),
   });
 }
