@@ -1,6 +1,6 @@
 // Sentences in, similarities out.
 //
-//   node examples/embed.mjs [--protocol http|grpc] [--timeout-ms 120] ["a sentence" "another" ...]
+//   node examples/embed.mjs [--protocol http|grpc] [--timeout-ms 150] ["a sentence" "another" ...]
 //
 // Every sentence is a request of its own, all sent at once: the server makes the batches.
 import { connect, optionsFromArguments, runExample, showRefusal } from "./client.mjs";
@@ -18,7 +18,7 @@ await runExample(async () => {
   const options = optionsFromArguments();
   const client = await connect(options);
   const sentences = options.positionals.length > 1 ? options.positionals : SENTENCES;
-  const timeoutMs = options.timeoutMs ?? 120;
+  const timeoutMs = options.timeoutMs ?? 150;
 
   const answers = await Promise.all(
     sentences.map((sentence) => client.infer("embedder", embedderInputs(sentence), { timeoutMs })),
