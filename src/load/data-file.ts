@@ -12,8 +12,8 @@ import type { ModelMetadata } from "./metadata.js";
  */
 export function parseDataFile(name: string, text: string, metadata: ModelMetadata): Sample[] {
   const samples: Sample[] = [];
-  text.split(/\r?\n/).forEach((line, index) => {
-    if (line.trim() === "") return;
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === "") continue;
     const where = `${name}: line ${index + 1}`;
     const bad = (what: string): never => {
       throw new ServingError("invalid-argument", `${where}: ${what}`);
@@ -45,7 +45,7 @@ export function parseDataFile(name: string, text: string, metadata: ModelMetadat
       };
     });
     samples.push({ tensors, parameters: (json.parameters ?? {}) as Sample["parameters"] });
-  });
+  }
   if (samples.length === 0) throw new ServingError("invalid-argument", `${name}: holds no requests`);
   return samples;
 }

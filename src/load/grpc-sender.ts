@@ -1,5 +1,10 @@
-import { Client, type ClientUnaryCall, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
-import { GRPCInferenceServiceService, type InferParameter, ModelInferRequest } from "../wire/proto/inference.js";
+import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import {
+  GRPCInferenceServiceService,
+  type InferParameter,
+  ModelInferRequest,
+  type ModelMetadataResponse,
+} from "../wire/proto/inference.js";
 import { ERROR_CODES, ServingError } from "../wire/serving-error.js";
 import { type Answer, answerFailed, answerOf, GRPC_OK, readErrorBody } from "./answer.js";
 import type { Sample } from "./inputs.js";
@@ -45,12 +50,11 @@ export class GrpcSender implements Sender {
 
   async metadata(): Promise<ModelMetadata> {
     const { model: name, version, url } = this.#options.target;
-    const call = { path: modelMetadata.path, ...modelMetadata };
-    const message = await new Promise<ReturnType<typeof call.responseDeserialize>>((resolve, reject) => {
+    const message = await new Promise<ModelMetadataResponse>((resolve, reject) => {
       this.#clients[0]!.makeUnaryRequest(
-        call.path,
-        call.requestSerialize,
-        call.responseDeserialize,
+        modelMetadata.path,
+        modelMetadata.requestSerialize,
+        modelMetadata.responseDeserialize,
         { name, version },
         new Metadata(),
         { deadline: Date.now() + 10_000 },
@@ -74,7 +78,7 @@ export class GrpcSender implements Sender {
     this.#outstanding++;
     this.#turn = (this.#turn + 1) % this.#clients.length;
     const client = this.#clients[this.#turn]!;
-    const call: ClientUnaryCall = client.makeUnaryRequest(
+    client.makeUnaryRequest(
       modelInfer.path,
       asIs,
       asIs,
@@ -86,7 +90,6 @@ export class GrpcSender implements Sender {
         this.#onAnswer(ticket, error === null ? GRPC_OK : answerOfError(error));
       },
     );
-    void call;
     return true;
   }
 

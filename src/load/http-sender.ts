@@ -1,6 +1,6 @@
 import { Client, type Dispatcher, request } from "undici";
 import { ServingError } from "../wire/serving-error.js";
-import { type Answer, answerFailed, answerOf, HTTP_OK, readErrorBody } from "./answer.js";
+import { type Answer, answerDropped, answerFailed, answerOf, HTTP_OK, readErrorBody } from "./answer.js";
 import { encodeHttpBody, type HttpBody } from "./http-body.js";
 import type { Sample } from "./inputs.js";
 import { type ModelMetadata, parseMetadata } from "./metadata.js";
@@ -95,7 +95,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#errorBody.push(chunk);
   }
   onResponseEnd(): void {
-    if (this.#status === 200) return this.#done(HTTP_OK);
+    if (this.#status === 200) {
+      this.#done(HTTP_OK);
+      return;
+    }
     const { reason, text } = readErrorBody(Buffer.concat(this.#errorBody).toString("utf8"));
     this.#done(answerOf(this.#status, String(this.#status), reason, text));
   }
@@ -107,6 +110,9 @@ class Exchange implements Dispatcher.DispatchHandler {
 /** A broken exchange as an outcome, by Node's and undici's error codes. */
 function answerOfError(error: Error): Answer {
   const { code = "", name } = error as NodeJS.ErrnoException;
+  // No socket to be had on this side is the generator's limit, not the server's answer.
+  if (["EMFILE", "ENFILE", "EADDRNOTAVAIL"].includes(code))
+    return answerDropped("generator-outstanding-full", "not-sent");
   if (["ECONNREFUSED", "ENOTFOUND", "EHOSTUNREACH", "ENETUNREACH", "ENOENT"].includes(code))
     return answerFailed("connection-refused");
   if (["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"].includes(code))

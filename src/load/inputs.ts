@@ -203,7 +203,7 @@ export function parseLengths(spec: string, readText: (file: string) => string): 
 /** `NAME:d,d,...`; the name may hold colons. @throws ServingError invalid-argument naming the value. */
 export function parseShape(spec: string): [string, number[]] {
   const match = /^(.+):(\d+(?:,\d+)*)$/.exec(spec);
-  const shape = match?.[2]!.split(",").map(Number) ?? [];
+  const shape = match === null ? [] : match[2]!.split(",").map(Number);
   if (match === null || elementCount(shape) > 2 ** 28)
     throw new ServingError(
       "invalid-argument",

@@ -32,11 +32,12 @@ export function pace(options: PaceOptions): Promise<{ unsent: number }> {
     const turn = () => {
       try {
         const nowUs = monotonicNow() - startAt;
-        if (signal?.aborted || dueUs === Number.POSITIVE_INFINITY || nowUs > giveUpUs) return finish();
+        if (signal?.aborted || nowUs > giveUpUs) return finish();
         for (let sent = 0; dueUs <= nowUs && sent < SENDS_PER_TURN; sent++) {
           send(dueUs);
           dueUs = next();
         }
+        if (dueUs === Number.POSITIVE_INFINITY) return finish();
         wait(dueUs - (monotonicNow() - startAt));
       } catch (error) {
         reject(error);

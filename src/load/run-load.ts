@@ -85,7 +85,9 @@ async function runOnThreads(options: LoadOptions, { onProgress, signal }: LoadHo
     const failed = Promise.all(threads.map((thread) => thread.result));
     failed.catch(() => {});
     await Promise.race([Promise.all(threads.map((thread) => thread.ready)), failed]);
-    const send = (message: ToLoadWorker) => workers.forEach((worker) => worker.postMessage(message));
+    const send = (message: ToLoadWorker) => {
+      for (const worker of workers) worker.postMessage(message);
+    };
     send({ kind: "start", startAt: after(monotonicNow(), START_DELAY) });
     signal?.addEventListener("abort", () => send({ kind: "stop" }), { once: true });
     if (onProgress !== undefined) {

@@ -191,9 +191,9 @@ export class OutcomeCollector {
     addTo(this.#busyUs, other.busyUs);
     addTo(this.#invalidUs, other.invalidUs);
     addTo(this.#acceleratorBusyUs, other.acceleratorBusyUs);
-    other.latency.forEach((histogram, model) => this.#latency[model]!.merge(Histogram.fromJSON(histogram)));
-    other.queueDelay.forEach((histogram, model) => this.#queueDelay[model]!.merge(Histogram.fromJSON(histogram)));
-    other.batchSize.forEach((histogram, model) => this.#batchSize[model]!.merge(Histogram.fromJSON(histogram)));
+    mergeInto(this.#latency, other.latency);
+    mergeInto(this.#queueDelay, other.queueDelay);
+    mergeInto(this.#batchSize, other.batchSize);
   }
 
   report(meta: ReportMeta): Report {
@@ -270,6 +270,12 @@ export class OutcomeCollector {
 function addTo(sums: Float64Array, values: readonly number[]): void {
   values.forEach((value, index) => {
     sums[index]! += value;
+  });
+}
+
+function mergeInto(histograms: readonly Histogram[], others: readonly HistogramJson[]): void {
+  histograms.forEach((histogram, model) => {
+    histogram.merge(Histogram.fromJSON(others[model]!));
   });
 }
 
