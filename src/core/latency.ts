@@ -1,0 +1,97 @@
+import { invariant } from "./invariant.js";
+import type { DurationUs } from "./time.js";
+
+/**
+ * How long will a batch take? The one question a latency model answers.
+ *
+ * The shape is open: a profile looks at `size` alone; a padded model has one profile per bucket and so one queue per
+ * bucket; a distribution (ORLOJ) answers a quantile `q`; a token-adaptive model (OTAS) reads `gamma`.
+ */
+export interface BatchShape {
+  readonly size: number;
+  /** OTAS: tokens added (> 0) or removed (< 0). */
+  readonly gamma?: number;
+}
+
+export interface LatencyModel {
+  /** @param q quantile in (0, 1); absent: the expected time (for a profile, the only one it has). */
+  us(shape: BatchShape, q?: number): DurationUs;
+  /** A measured execution on an accelerator of scale 1. */
+  observe(shape: BatchShape, measuredUs: DurationUs): void;
+}
+
+/** l(b) for b = 1..sizeMax as a table the hot path indexes; [0] = 0 and [sizeMax + 1] = Infinity (nothing may join). */
+export function linearTable(alphaUs: number, betaUs: number, sizeMax: number): Float64Array {
+  const table = new Float64Array(sizeMax + 2);
+  for (let size = 1; size <= sizeMax; size++) table[size] = Math.ceil(alphaUs * size + betaUs - 1e-6);
+  table[sizeMax + 1] = Number.POSITIVE_INFINITY;
+  return table;
+}
+
+/** @param timesUs l(1), l(2), ...; must be non-decreasing and positive. */
+export function measuredTable(timesUs: ArrayLike<number>): Float64Array {
+  const sizeMax = timesUs.length;
+  const table = new Float64Array(sizeMax + 2);
+  for (let size = 1; size <= sizeMax; size++) {
+    table[size] = timesUs[size - 1]!;
+    invariant(
+      table[size]! > 0 && table[size]! >= table[size - 1]!,
+      `latency table must be positive and non-decreasing at size ${size}; was ${table[size]}`,
+    );
+  }
+  table[sizeMax + 1] = Number.POSITIVE_INFINITY;
+  return table;
+}
+
+/** A step of more than this against the profile is taken at once; smaller ones are averaged in. */
+const SURPRISE = 1.5;
+const EWMA_WEIGHT = 0.1;
+
+/**
+ * Symphony's profile: a time per batch size, αb + β or measured, corrected online by one factor.
+ *
+ * The factor is common to all sizes: live drift (a warm cache, a noisy neighbour, a thread less) moves the whole
+ * curve, and one factor is learnt from every batch where per-size means would starve (Clockwork keeps ten samples per size).
+ */
+export class ProfiledLatency implements LatencyModel {
+  readonly sizeMax: number;
+  /** Present estimate: execUs[b], length sizeMax + 2; see linearTable. */
+  readonly execUs: Float64Array;
+  private readonly profileUs: Float64Array;
+  private factor = 1;
+
+  constructor(profileUs: Float64Array) {
+    this.sizeMax = profileUs.length - 2;
+    invariant(this.sizeMax >= 1, `latency table must hold at least batch size 1; held ${this.sizeMax}`);
+    this.profileUs = profileUs;
+    this.execUs = Float64Array.from(profileUs);
+  }
+
+  us(shape: BatchShape): DurationUs {
+    return this.execUs[shape.size]! as DurationUs;
+  }
+
+  /** @returns true when the table changed by more than 1 %, so that whoever compiled it must look again. */
+  observe(shape: BatchShape, measuredUs: DurationUs): boolean {
+    const ratio = measuredUs / this.profileUs[shape.size]!;
+    const weight = ratio > this.factor * SURPRISE ? 0.5 : EWMA_WEIGHT;
+    const factor = this.factor + weight * (ratio - this.factor);
+    if (Math.abs(factor - this.factor) < 0.01 * this.factor) return false;
+    this.factor = factor;
+    for (let size = 1; size <= this.sizeMax; size++)
+      this.execUs[size] = Math.ceil(this.profileUs[size]! * factor - 1e-6);
+    return true;
+  }
+}
+
+/** Largest b in [0, sizeMax] with table[b] <= us. O(log sizeMax). */
+export function largestWithin(table: Float64Array, us: number): number {
+  let low = 0;
+  let high = table.length - 2;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (table[middle]! <= us) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}

@@ -1,0 +1,122 @@
+/**
+ * What a policy supplies: queues (who goes together, who is dropped, how much work) and an arbiter (when, and on which
+ * accelerator). They never call each other; the scheduler carries their messages, in one thread by a call.
+ */
+import type { AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
+import type { BatchId, BatchTable } from "./batch-table.js";
+import type { ProfiledLatency } from "./latency.js";
+import type { RequestHandle, RequestTable } from "./request-table.js";
+
+/** Index of a queue in its scheduler: a model, or a share group of a model, or (module, worker). */
+export type QueueKey = number;
+
+export interface QueueSpec {
+  /** Time of a batch on an accelerator of scale 1. */
+  readonly latency: ProfiledLatency;
+  /** The promise, a length in µs; it sets the target batch size. Deadlines travel with requests. */
+  readonly sloUs: number;
+  /** Most waiting requests; one more is dropped as "queue-full". */
+  readonly lengthMax: number;
+}
+
+/** Delays the plan must allow for, in µs: Symphony's d_ctrl + b * d_data before execution (Appendix D), and after it. */
+export interface NetworkDelays {
+  readonly controlUs: number;
+  readonly dataUsPerRequest: number;
+  readonly responseUs: number;
+}
+
+/**
+ * The batches that queues would like to run, one per queue, as columns: flat, so that it fits a mailbox between threads.
+ * size 0 = no offer.
+ */
+export class OfferTable {
+  size: Int32Array;
+  /** The schedulable window, as moments of execution start. */
+  opensAt: Float64Array;
+  latestAt: Float64Array;
+  /** How long before execution the accelerator must be asked for: d_ctrl + size * d_data. */
+  leadUs: Float64Array;
+  /** Smallest first among open offers. Equal to latestAt, or latestAt is Infinity (the offer never expires). */
+  rank: Float64Array;
+  /** Accelerators that the present rate needs at the target batch size: r * l(b) / b. */
+  demand: Float64Array;
+
+  constructor(capacity: number) {
+    this.size = new Int32Array(capacity);
+    this.opensAt = new Float64Array(capacity);
+    this.latestAt = new Float64Array(capacity);
+    this.leadUs = new Float64Array(capacity);
+    this.rank = new Float64Array(capacity);
+    this.demand = new Float64Array(capacity);
+  }
+
+  grow(capacity: number): void {
+    const size = new Int32Array(capacity);
+    size.set(this.size);
+    this.size = size;
+    for (const column of ["opensAt", "latestAt", "leadUs", "rank", "demand"] as const) {
+      const grown = new Float64Array(capacity);
+      grown.set(this[column]);
+      this[column] = grown;
+    }
+  }
+}
+
+/** What queues and arbiters see of the scheduler. */
+export interface CoreView {
+  readonly requests: RequestTable;
+  readonly batches: BatchTable;
+  readonly accelerators: AcceleratorTable;
+  readonly offers: OfferTable;
+  readonly network: NetworkDelays;
+  /** From a queue: its offer changed. */
+  offerChanged(key: QueueKey, at: number): void;
+  /** From a queue: gives up a request that waits in it (and is already out of its lists). */
+  drop(request: RequestHandle, reason: number, at: number): void;
+  /**
+   * From an arbiter: this accelerator is the queue's. The queue takes its members now (late binding).
+   * @returns the batch, already committed (accelerators.freeAt is its planned end), or -1: the accelerator stays as it was.
+   */
+  grant(key: QueueKey, accelerator: AcceleratorId, at: number): BatchId;
+  /** From an arbiter: the queue's offer ran out of time unserved; it must look again. */
+  expired(key: QueueKey, at: number): void;
+  /** From an arbiter: demand of a queue may be stale; refresh offers.demand. */
+  refreshDemand(key: QueueKey, at: number): void;
+}
+
+export interface Queue {
+  readonly length: number;
+  arrived(request: RequestHandle, at: number): void;
+  /** Cancelled by the client: forget it. The scheduler has ended it. */
+  remove(request: RequestHandle, at: number): void;
+  /** Handed back after a failure; `alone`: run it in a batch of its own. */
+  returned(request: RequestHandle, alone: boolean, at: number): void;
+  /** Time passed: drop who cannot finish, offer anew. */
+  refresh(at: number): void;
+  /** The profile or the accelerators changed: plan with the new times, then refresh. */
+  planChanged(at: number): void;
+  /** Granted: choose the members now. @returns the batch, or -1. */
+  take(accelerator: AcceleratorId, at: number): BatchId;
+  refreshDemand(at: number): void;
+}
+
+export interface Arbiter {
+  queueAdded(key: QueueKey): void;
+  queueRemoved(key: QueueKey): void;
+  offerChanged(key: QueueKey, at: number): void;
+  /** It can take a batch: it joined, or all or all but one of its batches ended. */
+  accelerated(id: AcceleratorId, at: number): void;
+  /** It takes no more batches. */
+  withdrawn(id: AcceleratorId, at: number): void;
+  /** Earliest moment at which `wake` has something to do; Infinity when nothing waits on time. */
+  readonly nextWakeAt: number;
+  wake(at: number): void;
+}
+
+/** A row of the table of systems. */
+export interface Policy {
+  readonly name: string;
+  createQueue(key: QueueKey, spec: QueueSpec, core: CoreView): Queue;
+  createArbiter(core: CoreView): Arbiter;
+}

@@ -1,0 +1,317 @@
+import { type AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
+import { type BatchId, BatchTable } from "./batch-table.js";
+import { invariant, violated } from "./invariant.js";
+import {
+  DROP_CANCELLED,
+  DROP_QUEUE_FULL,
+  DROPPED,
+  FAIL_MODEL_ERROR,
+  FAIL_NO_ACCELERATOR,
+  FAIL_WORKER_CRASHED,
+  FAIL_WORKER_HUNG,
+  FAILED,
+  FINISHED,
+  LATE,
+} from "./outcome.js";
+import {
+  type Arbiter,
+  type CoreView,
+  type NetworkDelays,
+  OfferTable,
+  type Policy,
+  type Queue,
+  type QueueKey,
+  type QueueSpec,
+} from "./policy.js";
+import { ABANDONED, DISPATCHED, QUEUED, type RequestHandle, RequestTable } from "./request-table.js";
+
+/** What the scheduler tells its driver to do. Called in the order of decisions; nothing is allocated. */
+export interface CommandSink {
+  /**
+   * Run this batch. Read it from `scheduler.batches` (queue, size, execAt, execUs) and its members from
+   * `firstMember` and `requests.next`.
+   */
+  dispatch(batch: BatchId, accelerator: AcceleratorId, at: number): void;
+  /**
+   * A request ended: exactly once each. Read tag, arrivalAt, queue from `scheduler.requests` during the call.
+   * @param reason drop reason, failure cause, or 0.
+   * @param execStartAt start of its execution, -1 when it never executed.
+   */
+  end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void;
+  /** A batch ended well: for measurements and metrics. Its members' `end` calls follow. */
+  batchEnded(batch: BatchId, startAt: number, endAt: number): void;
+}
+
+export interface SchedulerOptions {
+  readonly network: NetworkDelays;
+  /** Most accelerators that can ever be present at once; ids are in [0, acceleratorsMax). */
+  readonly acceleratorsMax: number;
+  /** Most live requests over all queues. */
+  readonly requestsMax: number;
+  /** How many failures of its batch a request survives when its deadline allows. */
+  readonly retriesMax: number;
+  /** Correct profiles and accelerator scales from measured batches. Off where emulation is exact and runs must be comparable. */
+  readonly learn: boolean;
+}
+
+export const NO_DELAYS: NetworkDelays = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
+
+/**
+ * The step machine: events in by method call, each with its time; commands out through the sink.
+ *
+ * It knows no clock, no I/O and no randomness, so the simulator and the server drive the same code, and a recorded
+ * sequence of events gives the same commands again. Drivers deliver simultaneous events in the order: finished,
+ * arrival, timer; then sequence. Time never runs backwards.
+ */
+export class Scheduler implements CoreView {
+  readonly requests: RequestTable;
+  readonly batches: BatchTable;
+  readonly accelerators: AcceleratorTable;
+  readonly offers = new OfferTable(16);
+  readonly network: NetworkDelays;
+  private readonly queues: (Queue | undefined)[] = [];
+  private readonly specs: (QueueSpec | undefined)[] = [];
+  private readonly freeKeys: QueueKey[] = [];
+  private readonly arbiter: Arbiter;
+  private readonly policy: Policy;
+  private readonly sink: CommandSink;
+  private readonly options: SchedulerOptions;
+  private now = 0;
+
+  constructor(policy: Policy, sink: CommandSink, options: SchedulerOptions) {
+    this.policy = policy;
+    this.sink = sink;
+    this.options = options;
+    this.network = options.network;
+    this.requests = new RequestTable(options.requestsMax);
+    this.batches = new BatchTable(options.acceleratorsMax * 2);
+    this.accelerators = new AcceleratorTable(options.acceleratorsMax);
+    this.arbiter = policy.createArbiter(this);
+  }
+
+  // Queues
+
+  addQueue(spec: QueueSpec): QueueKey {
+    const key = this.freeKeys.pop() ?? this.queues.length;
+    if (key >= this.offers.size.length) this.offers.grow(this.offers.size.length * 2);
+    this.specs[key] = spec;
+    this.queues[key] = undefined;
+    this.arbiter.queueAdded(key);
+    this.queues[key] = this.policy.createQueue(key, spec, this);
+    return key;
+  }
+
+  /** The queue must be empty: drain or cancel first. */
+  removeQueue(key: QueueKey): void {
+    invariant(this.queue(key).length === 0, `queue ${key} must be empty to be removed; held ${this.queue(key).length}`);
+    this.offers.size[key] = 0;
+    this.offers.demand[key] = 0;
+    this.arbiter.queueRemoved(key);
+    this.queues[key] = undefined;
+    this.specs[key] = undefined;
+    this.freeKeys.push(key);
+  }
+
+  queueLength(key: QueueKey): number {
+    return this.queue(key).length;
+  }
+
+  // Events
+
+  /**
+   * A request arrived. It may end within the call (queue full, infeasible).
+   * @param tag the driver's id. @param arrivalAt when it was received, <= at. @param deadline the client's.
+   * @returns false when the table of live requests is full: the request has not entered, the driver answers "queue-full".
+   */
+  arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): boolean {
+    this.advance(at);
+    const handle = this.requests.add(key, tag, arrivalAt, deadline - this.network.responseUs);
+    if (handle < 0) return false;
+    const queue = this.queues[key]!;
+    if (queue.length >= this.specs[key]!.lengthMax) this.drop(handle, DROP_QUEUE_FULL, at);
+    else queue.arrived(handle, at);
+    return true;
+  }
+
+  /** The client went away. A request that already runs ends as cancelled now; its slot is freed with its batch. */
+  cancel(handle: RequestHandle, at: number): void {
+    this.advance(at);
+    const { requests } = this;
+    const state = requests.state[handle]!;
+    if (state === QUEUED) {
+      this.queue(requests.queue[handle]!).remove(handle, at);
+      this.drop(handle, DROP_CANCELLED, at);
+    } else if (state === DISPATCHED) {
+      requests.state[handle] = ABANDONED;
+      this.sink.end(handle, DROPPED, DROP_CANCELLED, -1, at);
+    }
+  }
+
+  /** The batch ended well; it executed from startAt to endAt. */
+  finished(batch: BatchId, startAt: number, endAt: number, at: number): void {
+    this.advance(at);
+    const { batches, requests } = this;
+    const accelerator = batches.accelerator[batch]!;
+    const key = batches.queue[batch]!;
+    this.sink.batchEnded(batch, startAt, endAt);
+    for (let handle = batches.first[batch]!; handle >= 0; ) {
+      const following = requests.next[handle]!;
+      if (requests.state[handle] !== ABANDONED) {
+        this.sink.end(handle, endAt <= requests.deadline[handle]! ? FINISHED : LATE, 0, startAt, at);
+      }
+      requests.release(handle);
+      handle = following;
+    }
+    if (this.options.learn) this.learn(batch, accelerator, key, endAt - startAt, at);
+    this.freeAccelerator(batch, accelerator, at);
+  }
+
+  /**
+   * The batch did not end. Its members go back to their queue when they have a try and time left, else they fail.
+   * A batch that killed its worker, or that the model refused, is retried member by member, so that a poisonous request fails alone.
+   */
+  failed(batch: BatchId, cause: number, at: number): void {
+    this.advance(at);
+    const { batches, requests } = this;
+    const accelerator = batches.accelerator[batch]!;
+    const key = batches.queue[batch]!;
+    const started = this.accelerators.running[accelerator] === batch;
+    const mayBeOneMember = cause === FAIL_MODEL_ERROR && batches.size[batch]! > 1;
+    const alone = started && (cause === FAIL_WORKER_CRASHED || cause === FAIL_WORKER_HUNG || mayBeOneMember);
+    const queue = this.queue(key);
+    for (let handle = batches.first[batch]!; handle >= 0; ) {
+      const following = requests.next[handle]!;
+      if (requests.state[handle] === ABANDONED) requests.release(handle);
+      else if ((alone || !started) && requests.retries[handle]! < this.options.retriesMax + (started ? 0 : 1)) {
+        // A batch that never started did nothing wrong: its members do not spend their try, but are not returned for ever either.
+        requests.retries[handle] = requests.retries[handle]! + 1;
+        requests.state[handle] = QUEUED;
+        requests.next[handle] = -1;
+        queue.returned(handle, alone, at);
+      } else {
+        this.sink.end(handle, FAILED, cause, -1, at);
+        requests.release(handle);
+      }
+      handle = following;
+    }
+    this.freeAccelerator(batch, accelerator, at);
+  }
+
+  join(accelerator: AcceleratorId, scale: number, at: number): void {
+    this.advance(at);
+    this.accelerators.join(accelerator, scale, at);
+    this.arbiter.accelerated(accelerator, at);
+    this.planChanged(at);
+  }
+
+  /** It gets no more work. What it holds finishes, or fails by its own event. */
+  leave(accelerator: AcceleratorId, at: number): void {
+    this.advance(at);
+    this.accelerators.leave(accelerator);
+    this.arbiter.withdrawn(accelerator, at);
+    this.planChanged(at);
+  }
+
+  /** Nothing that could serve is left and nothing is coming: everything that waits in the queue fails now. */
+  failQueued(key: QueueKey, handles: Iterable<RequestHandle>, at: number, cause: number = FAIL_NO_ACCELERATOR): void {
+    this.advance(at);
+    for (const handle of handles) {
+      if (this.requests.state[handle] !== QUEUED || this.requests.queue[handle] !== key) continue;
+      this.queue(key).remove(handle, at);
+      this.sink.end(handle, FAILED, cause, -1, at);
+      this.requests.release(handle);
+    }
+  }
+
+  /** Earliest time at which `wake` has something to do. */
+  get nextWakeAt(): number {
+    return this.arbiter.nextWakeAt;
+  }
+
+  /** Time passed. Call when `nextWakeAt` is reached; harmless at any other moment. */
+  wake(at: number): void {
+    this.advance(at);
+    this.arbiter.wake(at);
+  }
+
+  // CoreView, for queues and arbiters
+
+  offerChanged(key: QueueKey, at: number): void {
+    this.arbiter.offerChanged(key, at);
+  }
+
+  drop(handle: RequestHandle, reason: number, at: number): void {
+    this.sink.end(handle, DROPPED, reason, -1, at);
+    this.requests.release(handle);
+  }
+
+  grant(key: QueueKey, accelerator: AcceleratorId, at: number): BatchId {
+    const batch = this.queues[key]!.take(accelerator, at);
+    if (batch < 0) return -1;
+    const { batches, accelerators } = this;
+    batches.accelerator[batch] = accelerator;
+    accelerators.freeAt[accelerator] = batches.finishAt[batch]!;
+    if (accelerators.running[accelerator]! < 0) accelerators.running[accelerator] = batch;
+    else {
+      if (accelerators.waiting[accelerator]! >= 0) violated(`accelerator ${accelerator} already holds two batches`);
+      accelerators.waiting[accelerator] = batch;
+    }
+    this.sink.dispatch(batch, accelerator, at);
+    return batch;
+  }
+
+  expired(key: QueueKey, at: number): void {
+    this.queues[key]!.refresh(at);
+  }
+
+  refreshDemand(key: QueueKey, at: number): void {
+    this.queues[key]?.refreshDemand(at);
+  }
+
+  private queue(key: QueueKey): Queue {
+    const queue = this.queues[key];
+    if (queue === undefined) violated(`no queue ${key}`);
+    return queue;
+  }
+
+  private advance(at: number): void {
+    if (at < this.now) violated(`time must not run backwards: at ${this.now}, then ${at}`);
+    this.now = at;
+  }
+
+  private freeAccelerator(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    const { accelerators, batches } = this;
+    batches.release(batch);
+    if (accelerators.running[accelerator] === batch) {
+      const following = accelerators.waiting[accelerator]!;
+      accelerators.running[accelerator] = following;
+      accelerators.waiting[accelerator] = -1;
+      if (following >= 0) {
+        const startAt = Math.max(at, batches.execAt[following]!);
+        batches.finishAt[following] = startAt + batches.execUs[following]!;
+        accelerators.freeAt[accelerator] = batches.finishAt[following]!;
+      } else accelerators.freeAt[accelerator] = at;
+    } else {
+      accelerators.waiting[accelerator] = -1;
+      const running = accelerators.running[accelerator]!;
+      accelerators.freeAt[accelerator] = running >= 0 ? Math.max(at, batches.finishAt[running]!) : at;
+    }
+    if (accelerators.present[accelerator] === 1) this.arbiter.accelerated(accelerator, at);
+  }
+
+  private learn(batch: BatchId, accelerator: AcceleratorId, key: QueueKey, measuredUs: number, at: number): void {
+    const { accelerators } = this;
+    const spec = this.specs[key]!;
+    const size = this.batches.size[batch]!;
+    const scaleBefore = accelerators.scale[accelerator]!;
+    const profiledUs = spec.latency.execUs[size]!;
+    const slower = accelerators.observe(accelerator, measuredUs / profiledUs, at);
+    // What all accelerators share is the model's; what one differs by is its own.
+    const drifted = spec.latency.observe({ size }, (measuredUs / scaleBefore) as never);
+    if (slower || drifted) this.planChanged(at);
+  }
+
+  private planChanged(at: number): void {
+    for (const queue of this.queues) queue?.planChanged(at);
+  }
+}

@@ -1,0 +1,222 @@
+import type { AcceleratorId } from "../../core/accelerator-table.js";
+import { IndexedHeap } from "../../core/indexed-heap.js";
+import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
+
+export interface RankArbiterOptions {
+  /**
+   * Dispatch at once while idle accelerators exceed what the present rate needs at the target batch (design, "When
+   * nothing presses"). Off: the paper's rule, which lets accelerators fall idle so that they can be released.
+   */
+  readonly idleDispatch: boolean;
+}
+
+/**
+ * Matches offers with accelerators: Symphony's RankThread (Algorithm 1 lines 18-23, Appendix D).
+ *
+ * An offer waits until it opens, then takes the free accelerator of lowest id, so that high ids fall idle at low load
+ * (Algorithm 1; the public code takes the one that was free earliest, which spreads the load). Without a free
+ * accelerator it stays open, and whoever becomes free takes the open offer of smallest rank (latest start).
+ *
+ * Where control and data take time (lead), an accelerator that is about to be free is granted ahead by that lead.
+ * Stragglers are granted last, and only what they can still finish.
+ *
+ * Deviation: the paper tests free < exec < latest strictly, which cannot dispatch its own Figure 4; equality passes here.
+ */
+export class RankArbiter implements Arbiter {
+  /** Offers whose window has not opened, by the moment to ask for an accelerator. */
+  private readonly waiting = new IndexedHeap(16);
+  /** Open offers that no accelerator could take yet, by rank. */
+  private readonly open = new IndexedHeap(16);
+  /** Accelerators that hold nothing, slow ones last, then by id. */
+  private readonly idle: IndexedHeap;
+  /** Accelerators that hold one batch, by its planned end. */
+  private readonly busy: IndexedHeap;
+  /** Idle accelerators that refused every open offer (too slow for it), until offers change. */
+  private readonly refused: IndexedHeap;
+  private demandSeen = new Float64Array(16);
+  private demandTotal = 0;
+  private demandCursor = 0;
+  private queuesMax = 16;
+  private readonly core: CoreView;
+  private readonly idleDispatch: boolean;
+
+  constructor(core: CoreView, options: RankArbiterOptions) {
+    this.core = core;
+    this.idleDispatch = options.idleDispatch;
+    this.idle = new IndexedHeap(core.accelerators.capacity);
+    this.busy = new IndexedHeap(core.accelerators.capacity);
+    this.refused = new IndexedHeap(core.accelerators.capacity);
+  }
+
+  queueAdded(key: QueueKey): void {
+    if (key < this.queuesMax) return;
+    this.queuesMax *= 2;
+    this.waiting.grow(this.queuesMax);
+    this.open.grow(this.queuesMax);
+    const seen = new Float64Array(this.queuesMax);
+    seen.set(this.demandSeen);
+    this.demandSeen = seen;
+  }
+
+  queueRemoved(key: QueueKey): void {
+    this.waiting.remove(key);
+    this.open.remove(key);
+    this.noteDemand(key);
+  }
+
+  offerChanged(key: QueueKey, at: number): void {
+    const { offers } = this.core;
+    if (this.idleDispatch) this.noteDemand(key);
+    if (offers.size[key] === 0) {
+      this.waiting.remove(key);
+      this.open.remove(key);
+      return;
+    }
+    const askAt = offers.opensAt[key]! - offers.leadUs[key]!;
+    if (askAt <= at && this.open.has(key)) {
+      this.open.set(key, offers.rank[key]!);
+      return;
+    }
+    this.open.remove(key);
+    this.waiting.set(key, askAt > at && this.nothingPresses(at) ? at : askAt);
+  }
+
+  accelerated(id: AcceleratorId, at: number): void {
+    const { accelerators } = this.core;
+    if (accelerators.inFlight(id) === 0) {
+      this.busy.remove(id);
+      this.idle.set(id, this.order(id));
+      // A queue that is not yet due may go at once now that something is idle.
+      if (this.waiting.size > 0 && this.nothingPresses(at))
+        this.waiting.set(this.waiting.top(), Math.min(at, this.waiting.topPriority()));
+    } else this.busy.set(id, accelerators.freeAt[id]!);
+  }
+
+  withdrawn(id: AcceleratorId, _at: number): void {
+    this.idle.remove(id);
+    this.busy.remove(id);
+    this.refused.remove(id);
+  }
+
+  get nextWakeAt(): number {
+    if (this.open.size === 0) return this.waiting.topPriority();
+    if (this.idle.size > 0) return Number.NEGATIVE_INFINITY;
+    return Math.min(this.waiting.topPriority(), this.expiresAt(), this.aheadAt());
+  }
+
+  wake(at: number): void {
+    for (;;) {
+      if (this.open.size > 0 && this.idle.size > 0) this.grantIdle(at);
+      else if (this.waiting.topPriority() <= at) this.offerOpened(this.waiting.pop(), at);
+      else if (this.open.size === 0) return;
+      else if (this.nextFree(at) >= 0 && this.aheadAt() <= at) this.grantAhead(this.open.top(), at);
+      else if (this.expiresAt() <= at) {
+        const key = this.open.pop();
+        this.core.expired(key, at);
+      } else return;
+    }
+  }
+
+  /** ONMODELTIMER: the offer's window is open. */
+  private offerOpened(key: QueueKey, at: number): void {
+    const { offers, accelerators } = this.core;
+    this.restoreRefused();
+    this.open.set(key, offers.rank[key]!);
+    if (this.idle.size > 0) return;
+    const next = this.nextFree(at);
+    const startAt = Math.max(offers.opensAt[key]!, at + offers.leadUs[key]!);
+    if (next >= 0 && accelerators.freeAt[next]! <= startAt) this.grantAhead(key, at);
+  }
+
+  /** ONGPUTIMER, or a model timer that found a free accelerator: the most urgent open offer takes the first idle accelerator. */
+  private grantIdle(at: number): void {
+    const { core } = this;
+    const id = this.idle.pop();
+    const key = this.open.top();
+    if (core.accelerators.isStraggler(id)) {
+      if (core.accelerators.forgive(id, at)) {
+        this.idle.set(id, this.order(id));
+        return;
+      }
+      // A straggler waits as long as something faster will be free in time.
+      if (this.busy.size > 0 && this.busy.topPriority() <= core.offers.latestAt[key]!) {
+        this.refused.set(id, this.order(id));
+        return;
+      }
+    }
+    this.open.remove(key);
+    if (core.grant(key, id, at) >= 0) {
+      this.busy.set(id, core.accelerators.freeAt[id]!);
+      return;
+    }
+    // Nothing was taken. Either a fresh look found that the offer is not due (the accelerator is still good for others),
+    // or this accelerator is too slow for it: then neither asks the other again until an offer opens.
+    const isStillOpen = core.offers.size[key]! > 0 && core.offers.opensAt[key]! - core.offers.leadUs[key]! <= at;
+    if (!isStillOpen) {
+      this.idle.set(id, this.order(id));
+      return;
+    }
+    this.waiting.remove(key);
+    this.open.set(key, core.offers.rank[key]!);
+    this.refused.set(id, this.order(id));
+  }
+
+  private grantAhead(key: QueueKey, at: number): void {
+    const id = this.nextFree(at);
+    if (id < 0) return;
+    this.open.remove(key);
+    this.busy.remove(id);
+    if (this.core.grant(key, id, at) < 0) {
+      if (this.core.offers.size[key]! > 0 && !this.waiting.has(key))
+        this.waiting.set(key, Math.max(at + 1, this.core.offers.opensAt[key]! - this.core.offers.leadUs[key]!));
+      this.busy.set(id, this.core.accelerators.freeAt[id]!);
+    }
+  }
+
+  /** The accelerator that holds one batch and ends it first, not before now (an overdue one says so itself), or -1. */
+  private nextFree(at: number): AcceleratorId {
+    while (this.busy.topPriority() < at) this.busy.pop();
+    return this.busy.top();
+  }
+
+  /** When the next accelerator can be granted ahead to the most urgent open offer; Infinity without lead. */
+  private aheadAt(): number {
+    const lead = this.core.offers.leadUs[this.open.top()]!;
+    return lead > 0 ? this.busy.topPriority() - lead : Number.POSITIVE_INFINITY;
+  }
+
+  /** One microsecond after the most urgent open offer could last have been granted. */
+  private expiresAt(): number {
+    const key = this.open.top();
+    return this.core.offers.latestAt[key]! - this.core.offers.leadUs[key]! + 1;
+  }
+
+  private order(id: AcceleratorId): number {
+    return (this.core.accelerators.isStraggler(id) ? 1e9 : 0) + id;
+  }
+
+  private restoreRefused(): void {
+    while (this.refused.size > 0) {
+      const id = this.refused.pop();
+      this.idle.set(id, this.order(id));
+    }
+  }
+
+  /** Idle accelerators exceed what the present rate needs. One stale demand is refreshed per look, so all are in turn. */
+  private nothingPresses(at: number): boolean {
+    if (!this.idleDispatch || this.idle.size === 0) return false;
+    this.demandCursor = this.demandCursor + 1 >= this.queuesMax ? 0 : this.demandCursor + 1;
+    if (this.demandSeen[this.demandCursor]! > 0) {
+      this.core.refreshDemand(this.demandCursor, at);
+      this.noteDemand(this.demandCursor);
+    }
+    return this.idle.size > this.demandTotal;
+  }
+
+  private noteDemand(key: QueueKey): void {
+    const seen = this.demandSeen;
+    const demand = this.core.offers.demand[key]!;
+    this.demandTotal += demand - seen[key]!;
+    seen[key] = demand;
+  }
+}

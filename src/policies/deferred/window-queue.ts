@@ -1,0 +1,347 @@
+import type { AcceleratorId } from "../../core/accelerator-table.js";
+import type { BatchId } from "../../core/batch-table.js";
+import { DeadlineQueue } from "../../core/deadline-queue.js";
+import {
+  CLOSE_ACCELERATOR_FREE,
+  CLOSE_EAGER,
+  CLOSE_FULL,
+  CLOSE_IDLE,
+  CLOSE_RETRY,
+  CLOSE_TIMEOUT,
+  CLOSE_WINDOW,
+  DROP_EXPIRED,
+  DROP_INFEASIBLE,
+  DROP_PREDICTED_LATE,
+} from "../../core/outcome.js";
+import type { CoreView, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
+import { RateMeter, RecentRate } from "../../core/rate-meter.js";
+import { DISPATCHED, type RequestHandle } from "../../core/request-table.js";
+import { targetSize } from "./target-size.js";
+
+export interface WindowQueueOptions {
+  /**
+   * When an offer opens. frontrun: when one more request could no longer join (Symphony §3.1). eager: at once.
+   * timeout: when its earliest request has waited `timeoutUs` (Symphony §3.4: exec = max(now, a + k)).
+   */
+  readonly opens: "frontrun" | "eager" | "timeout";
+  readonly timeoutUs: number;
+  /**
+   * Who is given up. window: heads that cannot finish in a batch of the target size (Nexus, Symphony's code).
+   * infeasible: heads that cannot finish even alone. expired: heads whose deadline passed.
+   */
+  readonly drop: "window" | "infeasible" | "expired";
+  /** A fixed target batch size, or null: from the measured rate. */
+  readonly target: number | null;
+  readonly rateWindowUs: number;
+  /** The window opens and closes this much early, µs: room for timers that fire late. */
+  readonly slackUs: number;
+  /** Publish the demand that idle dispatch compares with (live default). */
+  readonly idleDispatch: boolean;
+}
+
+/** Arrivals that the fast rate looks back on. */
+const RECENT_ARRIVALS = 12;
+
+/**
+ * One model's requests, earliest deadline first, and the batch it would run now: Symphony's ModelThread
+ * (Algorithm 1 lines 1-8, Appendix D, with the head dropping of its public code).
+ *
+ * Gathering. Heads that could not finish if everything behind them ran as one batch are set aside; of those, who
+ * cannot finish in a batch of min(target, rest) is dropped; the others go first; then the batch grows while its
+ * earliest deadline holds. Deadlines ascend and batch times grow with size, so both cuts are found by bisection.
+ */
+export class WindowQueue implements Queue {
+  private readonly pending = new DeadlineQueue();
+  /** Handed back after a failure, to run alone, first in first out. */
+  private readonly solo: RequestHandle[] = [];
+  private readonly rate: RateMeter;
+  private readonly recent: RecentRate | null;
+  private target: number;
+  /** Batch that `gather` found: the earliest `size` of pending; 0 = none. */
+  private size = 0;
+  private readonly key: QueueKey;
+  private readonly spec: QueueSpec;
+  private readonly core: CoreView;
+  private readonly options: WindowQueueOptions;
+  private readonly sizeMax: number;
+  /** l(b) on the fastest accelerator present, and with the delays before it: what every plan but a grant's is made with. */
+  private readonly fastUs: Float64Array;
+  private readonly planUs: Float64Array;
+
+  constructor(key: QueueKey, spec: QueueSpec, core: CoreView, options: WindowQueueOptions) {
+    this.key = key;
+    this.spec = spec;
+    this.core = core;
+    this.options = options;
+    this.sizeMax = spec.latency.sizeMax;
+    this.rate = new RateMeter(options.rateWindowUs);
+    this.recent = options.idleDispatch ? new RecentRate(RECENT_ARRIVALS) : null;
+    this.fastUs = new Float64Array(this.sizeMax + 2);
+    this.planUs = new Float64Array(this.sizeMax + 2);
+    this.target = 1;
+    this.plan();
+  }
+
+  get length(): number {
+    return this.pending.length + this.solo.length;
+  }
+
+  arrived(request: RequestHandle, at: number): void {
+    this.pending.push(request, this.core.requests.deadline[request]!);
+    if (this.rate.observe(at)) this.target = this.computeTarget();
+    if (this.recent !== null) {
+      this.recent.observe(at);
+      this.refreshDemand(at);
+    }
+    this.refresh(at);
+  }
+
+  remove(request: RequestHandle, at: number): void {
+    if (!this.pending.remove(request, this.core.requests.deadline[request]!)) {
+      const index = this.solo.indexOf(request);
+      if (index >= 0) this.solo.splice(index, 1);
+    }
+    this.refresh(at);
+  }
+
+  returned(request: RequestHandle, alone: boolean, at: number): void {
+    if (alone) this.solo.push(request);
+    else this.pending.push(request, this.core.requests.deadline[request]!);
+    this.refresh(at);
+  }
+
+  refreshDemand(at: number): void {
+    if (this.recent === null) return;
+    this.core.offers.demand[this.key] = (this.recent.perUs(at) * this.fastUs[this.target]!) / this.target;
+  }
+
+  refresh(at: number): void {
+    this.dropSolo(at);
+    if (this.solo.length > 0) this.publishSolo(at);
+    else {
+      this.gather(at);
+      this.publish(at);
+    }
+    this.core.offerChanged(this.key, at);
+  }
+
+  planChanged(at: number): void {
+    this.plan();
+    if (this.length > 0) this.refresh(at);
+  }
+
+  take(accelerator: AcceleratorId, at: number): BatchId {
+    const { accelerators, network, requests, batches } = this.core;
+    const scale = accelerators.scale[accelerator]!;
+    const freeAt = accelerators.inFlight(accelerator) === 0 ? at : accelerators.freeAt[accelerator]!;
+    this.dropSolo(at);
+    const retry = this.solo.length > 0;
+    if (!retry) this.gather(at);
+    const size = retry ? 1 : this.sizeFor(at, freeAt, scale);
+    const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
+    const startAt = Math.max(at + network.controlUs + size * network.dataUsPerRequest, freeAt);
+    // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
+    const opensAt = retry ? at : this.opensAt(size, at);
+    const isIdleDispatch = this.recent !== null && opensAt > startAt;
+    if (size === 0 || (opensAt > startAt && this.recent === null)) {
+      this.publish(at);
+      this.core.offerChanged(this.key, at);
+      return -1;
+    }
+    let first: RequestHandle;
+    if (retry) {
+      first = this.solo.shift()!;
+      requests.state[first] = DISPATCHED;
+      requests.next[first] = -1;
+    } else first = this.link(size);
+    const batch = batches.add(
+      this.key,
+      first,
+      size,
+      startAt,
+      execUs,
+      retry ? CLOSE_RETRY : this.closeReason(size, opensAt, at, isIdleDispatch),
+    );
+    this.refresh(at);
+    return batch;
+  }
+
+  /** Finds the batch (`size`) at the front of pending, having dropped whom the rule gives up. Plans with the fastest accelerator. */
+  private gather(at: number): void {
+    const { pending, options } = this;
+    const count = pending.length;
+    if (count === 0) {
+      this.size = 0;
+      return;
+    }
+    const { sizeMax } = this;
+    if (options.drop === "expired") {
+      this.dropFront(pending.firstNotBefore(at), at);
+      this.size = Math.max(
+        Math.min(1, pending.length),
+        this.largestBy(pending.length === 0 ? 0 : pending.deadlineAt(0), at, pending.length, 0),
+      );
+      return;
+    }
+    const whole = Math.min(count, sizeMax);
+    if (pending.deadlineAt(0) >= this.endOf(whole, at)) {
+      this.size = whole;
+      return;
+    }
+    let base = 1;
+    if (options.drop === "window") {
+      // First index from which everything behind could run as one batch.
+      let low = 0;
+      let high = count;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        const rest = count - middle;
+        if (pending.deadlineAt(middle) < this.endOf(Math.min(rest, sizeMax), at)) low = middle + 1;
+        else high = middle;
+      }
+      base = Math.max(1, Math.min(this.target, count - low));
+    }
+    this.dropFront(pending.firstNotBefore(this.endOf(base, at)), at);
+    const rest = pending.length;
+    this.size = rest === 0 ? 0 : this.largestBy(pending.deadlineAt(0), at, rest, Math.min(base, rest));
+  }
+
+  /** Planned end of a batch of `size` that starts as soon as it can after `at`. */
+  private endOf(size: number, at: number): number {
+    return at + this.planUs[size]!;
+  }
+
+  private plan(): void {
+    const { network, accelerators } = this.core;
+    const { execUs } = this.spec.latency;
+    for (let size = 1; size <= this.sizeMax + 1; size++) {
+      this.fastUs[size] = Math.ceil(execUs[size]! * accelerators.fastestScale);
+      this.planUs[size] =
+        this.fastUs[size]! + network.controlUs + size * network.dataUsPerRequest + this.options.slackUs;
+    }
+    this.target = this.computeTarget();
+  }
+
+  /** Largest size in [from, count] whose planned end holds `deadline`; `from` is known to hold. */
+  private largestBy(deadline: number, at: number, count: number, from: number): number {
+    let low = from;
+    let high = Math.min(count, this.sizeMax);
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.endOf(middle, at) <= deadline) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /** Size for one accelerator, which may be slower than the fastest or free only later; never drops on its account. */
+  private sizeFor(at: number, freeAt: number, scale: number): number {
+    const { accelerators, network } = this.core;
+    if (this.size === 0) return 0;
+    if (scale <= accelerators.fastestScale && freeAt <= at) return this.size;
+    const deadline = this.pending.deadlineAt(0);
+    let size = this.size;
+    const { execUs } = this.spec.latency;
+    while (
+      size > 0 &&
+      Math.max(at + network.controlUs + size * network.dataUsPerRequest, freeAt) + Math.ceil(execUs[size]! * scale) >
+        deadline
+    )
+      size--;
+    return size === 0 && this.options.drop === "expired" ? 1 : size;
+  }
+
+  private opensAt(size: number, at: number): number {
+    if (size === 0) return at;
+    const { options } = this;
+    if (options.opens === "eager") return at;
+    if (options.opens === "timeout") return this.earliestArrival(size) + options.timeoutUs;
+    if (size === this.sizeMax || size < this.pending.length) return at;
+    return this.pending.deadlineAt(0) - this.options.slackUs - this.fastUs[size + 1]!;
+  }
+
+  private publish(at: number): void {
+    const { offers, network } = this.core;
+    const { key, size } = this;
+    offers.size[key] = size;
+    if (size === 0) return;
+    const lead = network.controlUs + size * network.dataUsPerRequest;
+    const deadline = this.pending.deadlineAt(0);
+    const latestAt = this.options.drop === "expired" ? deadline : deadline - this.options.slackUs - this.fastUs[size]!;
+    const opensAt = Math.min(this.opensAt(size, at), latestAt);
+    offers.opensAt[key] = Math.max(at + lead, opensAt);
+    offers.latestAt[key] = latestAt;
+    offers.leadUs[key] = lead;
+    offers.rank[key] = latestAt;
+  }
+
+  private publishSolo(at: number): void {
+    const { offers, network, requests } = this.core;
+    const { key } = this;
+    const lead = network.controlUs + network.dataUsPerRequest;
+    offers.size[key] = 1;
+    offers.opensAt[key] = at + lead;
+    offers.latestAt[key] = requests.deadline[this.solo[0]!]! - this.fastUs[1]!;
+    offers.leadUs[key] = lead;
+    offers.rank[key] = offers.latestAt[key]!;
+  }
+
+  private dropFront(count: number, at: number): void {
+    const { pending, core } = this;
+    for (let index = 0; index < count; index++) {
+      const handle = pending.handleAt(index);
+      const deadline = pending.deadlineAt(index);
+      core.drop(
+        handle,
+        deadline < at ? DROP_EXPIRED : deadline < this.endOf(1, at) ? DROP_INFEASIBLE : DROP_PREDICTED_LATE,
+        at,
+      );
+    }
+    pending.removeFront(count);
+  }
+
+  private dropSolo(at: number): void {
+    while (this.solo.length > 0) {
+      const deadline = this.core.requests.deadline[this.solo[0]!]!;
+      if (deadline >= this.endOf(1, at)) return;
+      this.core.drop(this.solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
+    }
+  }
+
+  /** Takes the earliest `size` out of pending, linked as a batch. @returns the first. */
+  private link(size: number): RequestHandle {
+    const { requests } = this.core;
+    const { pending } = this;
+    let following = -1;
+    for (let index = size - 1; index >= 0; index--) {
+      const handle = pending.handleAt(index);
+      requests.state[handle] = DISPATCHED;
+      requests.next[handle] = following;
+      following = handle;
+    }
+    pending.removeFront(size);
+    return following;
+  }
+
+  private closeReason(size: number, opensAt: number, at: number, isIdleDispatch: boolean): number {
+    if (size === this.sizeMax) return CLOSE_FULL;
+    if (isIdleDispatch) return CLOSE_IDLE;
+    if (this.options.opens === "eager") return CLOSE_EAGER;
+    if (opensAt < at) return CLOSE_ACCELERATOR_FREE;
+    return this.options.opens === "timeout" ? CLOSE_TIMEOUT : CLOSE_WINDOW;
+  }
+
+  private earliestArrival(size: number): number {
+    const { arrivalAt } = this.core.requests;
+    let earliest = Number.POSITIVE_INFINITY;
+    for (let index = 0; index < size; index++) earliest = Math.min(earliest, arrivalAt[this.pending.handleAt(index)]!);
+    return earliest;
+  }
+
+  private computeTarget(): number {
+    if (this.options.target !== null) return Math.min(this.options.target, this.sizeMax);
+    const { network } = this.core;
+    const budgetUs = this.spec.sloUs - network.controlUs - network.responseUs;
+    return targetSize(this.fastUs, this.spec.sloUs, budgetUs, network.dataUsPerRequest, this.rate.perUs);
+  }
+}

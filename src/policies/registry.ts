@@ -1,0 +1,77 @@
+import { invariant } from "../core/invariant.js";
+import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
+import { RankArbiter } from "./deferred/rank-arbiter.js";
+import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
+import type { DeferredOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
+
+const RATE_WINDOW_S = 5;
+
+function windowPolicy(
+  name: string,
+  idleDispatch: boolean,
+  optionsFor: (spec: QueueSpec) => WindowQueueOptions,
+): Policy {
+  return {
+    name,
+    createQueue: (key: QueueKey, spec: QueueSpec, core: CoreView) => new WindowQueue(key, spec, core, optionsFor(spec)),
+    createArbiter: (core: CoreView) => new RankArbiter(core, { idleDispatch }),
+  };
+}
+
+function shared(
+  options: DeferredOptions | EagerOptions,
+): Pick<WindowQueueOptions, "target" | "rateWindowUs" | "slackUs"> {
+  return {
+    target: typeof options.target === "number" ? options.target : null,
+    rateWindowUs: (options.rate_window_s ?? RATE_WINDOW_S) * 1e6,
+    slackUs: options.timer_slack_us ?? 0,
+  };
+}
+
+/** Symphony: Algorithm 1 and Appendix D. */
+export function deferred(options: DeferredOptions = {}): Policy {
+  const idleDispatch = options.idle_dispatch ?? false;
+  return windowPolicy("deferred", idleDispatch, () => ({
+    opens: "frontrun",
+    timeoutUs: 0,
+    drop: (options.head_drop ?? true) ? "window" : "infeasible",
+    idleDispatch,
+    ...shared(options),
+  }));
+}
+
+/** A batch leaves as soon as an accelerator is free (Symphony §3.4 with k = 0). */
+export function eager(options: EagerOptions = {}): Policy {
+  return windowPolicy("eager", false, () => ({
+    opens: "eager",
+    timeoutUs: 0,
+    drop: options.drop ?? "infeasible",
+    idleDispatch: false,
+    ...shared(options),
+  }));
+}
+
+/** A batch leaves when its earliest request has waited a fixed time (Symphony §3.4: exec = max(now, a + k)). */
+export function timeout(options: TimeoutOptions): Policy {
+  return windowPolicy("timeout", false, (spec) => ({
+    opens: "timeout",
+    timeoutUs:
+      options.timeout_ms !== undefined
+        ? Math.round(options.timeout_ms * 1000)
+        : Math.round((options.timeout_fraction ?? 0) * spec.sloUs),
+    drop: options.drop ?? "infeasible",
+    idleDispatch: false,
+    ...shared(options),
+  }));
+}
+
+/** Every policy by its configured name. Options have been checked against the schema of the policy. */
+const POLICIES: Readonly<Record<string, (options: never) => Policy>> = { deferred, eager, timeout };
+
+export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
+
+export function createPolicy(name: string, options: Readonly<Record<string, unknown>>): Policy {
+  const create = POLICIES[name];
+  invariant(create !== undefined, `policy must be one of ${POLICY_NAMES.join(", ")}; was ${name}`);
+  return create(options as never);
+}
