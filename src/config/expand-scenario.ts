@@ -4,7 +4,7 @@ import { ConfigError } from "./config-error.js";
 import { type ExpandedArrivals, expandArrivals, modelRates, rateSteps, type ScenarioData } from "./expand-arrivals.js";
 import { type ExpandedFault, expandFaults } from "./expand-faults.js";
 import { type ExpandedModel, expandModel, listModels } from "./expand-models.js";
-import { type PolicyName, type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
+import { checkOptionsForModels, type PolicyName, type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
 import { acceleratorCount } from "./scenario-rules.js";
 import { ACCELERATORS_MAX, type Scenario } from "./scenario-schema.js";
 import { IssueList, type Source, sourceOf } from "./source.js";
@@ -90,6 +90,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
   const faults = expandFaults(scenario.faults, accelerators.length, issues);
   const policy = scenario.policy as PolicyName;
   const policyOptions = validatePolicyOptions(policy, scenario.policy_options, ["policy_options"], issues);
+  checkOptionsForModels(policy, policyOptions, models, ["policy_options"], issues);
   issues.throwIfAny();
   return {
     name: scenario.name ?? "scenario",
