@@ -83,6 +83,13 @@ describe("triton: batches formed ahead of an instance", () => {
     expect(run.closes).toEqual(["timeout", "accelerator-free"]);
   });
 
+  test("a batch is formed at the moment its delay ended, not when the next event shows that it did", () => {
+    const run = serve({ max_queue_delay_microseconds: 20, preferred_batch_size: [2] });
+    // a alone at 50; with b at 60 it is two and may still grow. Formed together at 60 they would be saturated.
+    run.arrive(0, "x").until(20).arrive(30, "a").arrive(60, "b").arrive(70, "c").until(1000);
+    expect(run.dispatches).toEqual(["20:x", "120:abc"]);
+  });
+
   test("a formed batch of a preferred size makes a newcomer wait its own delay before it may join", () => {
     const options = { max_queue_delay_microseconds: 50, preferred_batch_size: [2, 8] };
     // x runs from 50 to 150. ab is formed at 60. c may join at 120; d may not before 190.
