@@ -157,8 +157,12 @@ export function withRate(scenario: ExpandedScenario, rateRps: number): ExpandedS
   if (expected > REQUESTS_EXPECTED_MAX) {
     throw refuse(`times duration must be at most ${REQUESTS_EXPECTED_MAX} requests; was ${Math.round(expected)}`);
   }
-  const factor = rateRps / totalRate(scenario);
-  return { ...scenario, models: scenario.models.map((model) => ({ ...model, rateRps: model.rateRps * factor })) };
+  const total = totalRate(scenario);
+  // The part first: it is exactly 1 for a lone model, whose rate is then exactly what was asked for.
+  return {
+    ...scenario,
+    models: scenario.models.map((model) => ({ ...model, rateRps: (model.rateRps / total) * rateRps })),
+  };
 }
 
 function scenarioDuration(scenario: Scenario, data: ScenarioData, issues: IssueList): DurationUs {
