@@ -23,8 +23,8 @@ port.on("message", (job: JsonJob) => {
     } else {
       const encoded = encodeAnswer(job.answer, job.id, job.format);
       // Small Buffers live in Node's shared pool, which must not be transferred.
-      const value = { headerLength: encoded.headerLength, body: new Uint8Array(encoded.body) };
-      own(value.body);
+      const value = { ...encoded, pieces: encoded.pieces.map((piece) => new Uint8Array(piece)) };
+      for (const piece of value.pieces) own(piece);
       result = { kind: "encoded", job: job.job, value };
     }
   } catch (thrown) {

@@ -19,8 +19,11 @@ export interface CallContext {
   readonly admission: Admission;
 }
 
-/** grpc-js ends a call by a timer of whole milliseconds; a cancellation this close before the deadline is an expiry. */
-const DEADLINE_SLACK_US = 2000;
+/**
+ * A cancellation this close before the deadline is an expiry: grpc-js ends calls by a timer of whole milliseconds, and a
+ * client's own timer runs ahead of ours by the time its request was on the way.
+ */
+const DEADLINE_SLACK_US = 5000;
 
 export class InferCallInFlight implements InferHandler {
   private isAdmitted = false;

@@ -117,7 +117,8 @@ function serveUnary(
 
 function addReflection(server: Server): void {
   const files = FILE_DESCRIPTORS.map((file) => Buffer.from(file, "base64"));
-  const definitions = { inference: { fileDescriptorProtos: files }, ...healthService };
+  // A method's message type carries the descriptors of its whole file.
+  const definitions = { inference: { fileDescriptorProtos: files }, health: healthService.Check!.requestType };
   new ReflectionService(definitions as unknown as ConstructorParameters<typeof ReflectionService>[0]).addToServer(
     server,
   );

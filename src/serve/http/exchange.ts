@@ -6,14 +6,14 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TimeUs } from "../../core/time.js";
-import { encodeAnswer, jsonOutputBytes } from "../../wire/infer-answer.js";
+import { type EncodedAnswer, encodeAnswer, jsonOutputBytes } from "../../wire/infer-answer.js";
 import { decodeInferBody, decodeRawBody, type InferBody, readHeaderLength } from "../../wire/infer-body.js";
 import { JSON_INLINE_BYTES_MAX, JSON_OUTPUT_INLINE_BYTES_MAX, type JsonPool } from "../../wire/json-pool.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import type { Admission } from "../admission.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Gateway, InferHandler, InferReply } from "../gateway.js";
-import { type AnswerBody, type AnswerPolicy, acceptedCompression, sendAnswer, sendError } from "./answer.js";
+import { type AnswerPolicy, acceptedCompression, sendAnswer, sendError } from "./answer.js";
 import type { ModelPath } from "./model-path.js";
 import { announcedLength, decompress, readBody, tooLarge } from "./request-body.js";
 
@@ -168,10 +168,10 @@ export class InferExchange implements InferHandler {
     this.fail(error);
   }
 
-  private answer(body: AnswerBody): void {
+  private answer(encoded: EncodedAnswer): void {
     this.isOver = true;
     const compression = acceptedCompression(this.request.headers["accept-encoding"]);
-    sendAnswer(this.response, body, compression, this.context);
+    sendAnswer(this.response, encoded, compression, this.context);
     this.context.options.onAnswer?.("http", "ok", "");
   }
 
