@@ -318,6 +318,33 @@ test("http: slow headers and slow bodies are cut off, others are served", async 
   }
 });
 
+test("http: a client that never reads its answer holds its bytes, then is cut off", async () => {
+  const strict = await openDoors({ writeTimeoutMs: 300, inFlightBytesMax: 24 * 1024 * 1024 });
+  try {
+    const size = 16 * 1024 * 1024;
+    const { body, headers } = binaryBody(
+      {
+        parameters: { binary_data_output: true },
+        inputs: [{ name: "x", datatype: "UINT8", shape: [size], parameters: { binary_data_size: size } }],
+      },
+      Buffer.alloc(size),
+    );
+    const socket = net.connect(strict.http.port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.pause();
+    const head = `POST /v2/models/identity_UINT8/infer HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.byteLength}\r\nInference-Header-Content-Length: ${headers["Inference-Header-Content-Length"]}\r\n\r\n`;
+    socket.write(Buffer.concat([Buffer.from(head), body]));
+    await until(() => strict.http.inFlightBytes > 2 * size, "the answer's bytes are counted");
+    const refused = await strict.infer("echo", x([1, 2, 3, 4]));
+    expect([refused.status, refused.json.reason]).toEqual([429, "in-flight-bytes-full"]);
+    await until(() => strict.http.inFlight === 0 && strict.http.inFlightBytes === 0, "cut off");
+    expect((await strict.infer("echo", x([1, 2, 3, 4]))).status).toBe(200);
+    socket.destroy();
+  } finally {
+    await strict.close();
+  }
+});
+
 test("http: draining: not ready is 503, in-flight work is finished, new connections are refused", async () => {
   const last = await openDoors();
   const slow = last.infer("slow", x([1], [1], { parameters: { delay_ms: 200 } }));
