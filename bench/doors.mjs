@@ -1,8 +1,8 @@
-// What does a door add to an echo? Round trips of one keep-alive connection and CPU per request, against a bare node:http
-// echo and a bare fastify echo of the same bytes, each server in its own process, rounds interleaved in one run.
+// What does a door add to an echo? Round trips of one keep-alive connection and CPU per request, against bare echoes of the
+// same bytes (node:http, fastify, grpc-js), each server in its own process, rounds interleaved in one run.
 //
-// For: the cost of routing, parsing and answering one binary inference of 1 KB or 64 KB (HTTP). The door's echo decodes the
-// request, builds the call and encodes the reply; the bare ones send back what they read.
+// For: the cost of routing, parsing and answering one binary inference of 1 KB or 64 KB. The doors' echo decodes the
+// request, builds the call and encodes the reply; the bare ones send back what they read (over gRPC: what fits the reply).
 // Not for: capacity (the client shares the machine), scheduling, large bodies.
 //
 // node bench/doors.mjs [--requests N] [--json]     needs `npm run build`
@@ -14,7 +14,8 @@ import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
 
 const self = fileURLToPath(import.meta.url);
-const VARIANTS = ["node:http", "fastify", "door"];
+const VARIANTS = ["node:http", "fastify", "http door", "grpc-js", "grpc door"];
+const METHOD = "/inference.GRPCInferenceService/ModelInfer";
 const SIZES = [1024, 65536];
 
 const spec = {
@@ -41,7 +42,29 @@ const gateway = {
 
 async function serve(variant) {
   let port;
-  if (variant === "door") {
+  if (variant === "grpc door") {
+    const { createGrpcDoor } = await import("../dist/serve/grpc/door.js");
+    port = (await createGrpcDoor(gateway, { port: 0, version: "0" })).port;
+  } else if (variant === "grpc-js") {
+    const { Server, ServerCredentials } = await import("@grpc/grpc-js");
+    const server = new Server({ "grpc.max_receive_message_length": -1 });
+    const same = (bytes) => bytes;
+    const infer = {
+      path: METHOD,
+      requestStream: false,
+      responseStream: false,
+      requestSerialize: same,
+      requestDeserialize: same,
+      responseSerialize: same,
+      responseDeserialize: same,
+    };
+    server.addService({ infer }, { infer: (call, callback) => callback(null, call.request) });
+    port = await new Promise((resolve, reject) =>
+      server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+        error ? reject(error) : resolve(bound),
+      ),
+    );
+  } else if (variant === "http door") {
     const { createHttpDoor } = await import("../dist/serve/http/door.js");
     port = (await createHttpDoor(gateway, { port: 0, version: "0" })).port;
   } else if (variant === "fastify") {
@@ -70,6 +93,31 @@ async function serve(variant) {
     process.send({ cpuUs: user + system });
   });
   process.send({ port });
+}
+
+/** A ModelInferRequest of the same tensor, raw. */
+async function message(size) {
+  const { ModelInferRequest } = await import("../dist/wire/proto/inference.js");
+  return Buffer.from(
+    ModelInferRequest.encode(
+      ModelInferRequest.fromPartial({
+        modelName: "echo",
+        id: "1",
+        inputs: [{ name: "x", datatype: "FP32", shape: [BigInt(size / 4)] }],
+        rawInputContents: [request(size).tensor],
+      }),
+    ).finish(),
+  );
+}
+
+async function connectGrpc(port) {
+  const { Client, credentials } = await import("@grpc/grpc-js");
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  const same = (bytes) => bytes;
+  return (bytes) =>
+    new Promise((resolve, reject) =>
+      client.makeUnaryRequest(METHOD, same, same, bytes, (error, reply) => (error ? reject(error) : resolve(reply))),
+    );
 }
 
 function request(size) {
@@ -122,20 +170,22 @@ async function main() {
   for (const variant of VARIANTS) {
     const child = fork(self, ["--serve", variant], { stdio: ["ignore", 2, 2, "ipc"] });
     const { port } = await new Promise((resolve) => child.once("message", resolve));
-    servers.push({ variant, child, ask: await connect(port) });
+    const isGrpc = variant.startsWith("grpc");
+    servers.push({ variant, child, isGrpc, ask: await (isGrpc ? connectGrpc(port) : connect(port)) });
   }
   const rows = [];
   for (const size of SIZES) {
     const { bytes, tensor } = request(size);
+    const proto = await message(size);
     const results = servers.map(({ variant }) => ({ variant, times: [], cpu: 0, count: 0 }));
     for (let round = -1; round < rounds; round++)
-      for (const [index, { child, ask }] of servers.entries()) {
+      for (const [index, { child, isGrpc, ask }] of servers.entries()) {
         const cpuBefore = await cpuUs(child);
         let last;
         const per = Math.ceil(requests / rounds);
         for (let i = 0; i < per; i++) {
           const start = performance.now();
-          last = await ask(bytes);
+          last = await ask(isGrpc ? proto : bytes);
           if (round >= 0) results[index].times.push((performance.now() - start) * 1000);
         }
         if (!last.subarray(-size).equals(tensor)) throw new Error(`${servers[index].variant}: a wrong answer`);
@@ -160,13 +210,20 @@ async function main() {
     const of = (variant) => rows.find((row) => row.bytes === size && row.variant === variant)[key];
     return Math.round((of(a) / of(b)) * 100) / 100;
   };
-  const ratios = SIZES.map((size) => ({
-    bytes: size,
-    p50_door_to_http: ratio(size, "door", "node:http", "p50_us"),
-    p50_door_to_fastify: ratio(size, "door", "fastify", "p50_us"),
-    cpu_door_to_http: ratio(size, "door", "node:http", "cpu_us"),
-    cpu_door_to_fastify: ratio(size, "door", "fastify", "cpu_us"),
-  }));
+  const pairs = [
+    ["http door", "node:http"],
+    ["http door", "fastify"],
+    ["grpc door", "grpc-js"],
+  ];
+  const ratios = SIZES.flatMap((size) =>
+    pairs.map(([door, bare]) => ({
+      bytes: size,
+      door,
+      bare,
+      p50: ratio(size, door, bare, "p50_us"),
+      cpu: ratio(size, door, bare, "cpu_us"),
+    })),
+  );
   const digest = createHash("sha256")
     .update(SIZES.map((size) => request(size).bytes.toString("hex")).join())
     .digest("hex");
