@@ -1,4 +1,4 @@
-/** One table of cause -> HTTP status, gRPC code, reason (demand D15), over both protocols. */
+/** One table of cause -> HTTP status, gRPC code, reason, over both protocols. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ERROR_CODES, type ErrorCode } from "../../src/wire/serving-error.js";
 import { type Doors, fp32, grpcInfer, openDoors } from "./harness.js";

@@ -161,7 +161,7 @@ test("grpc: the deadline becomes a monotonic moment, timeout a length, both coun
   expect(doors.gateway.calls.at(-1)!.transportDeadlineAt).toBe(null);
 });
 
-test("grpc: a client's cancel reaches the gateway (demand D4)", async () => {
+test("grpc: a client's cancel reaches the gateway", async () => {
   const cancelled = doors.gateway.cancelled.length;
   const call = client.modelInfer(
     ModelInferRequest.fromPartial(raw("slow", fp32(1), { parameters: delay(30_000) })),
@@ -175,7 +175,7 @@ test("grpc: a client's cancel reaches the gateway (demand D4)", async () => {
   expect(doors.answers.at(-1)).toBe("grpc cancelled cancelled");
 });
 
-test("grpc: a deadline that passes is left to the gateway, which counts it as expired (demand D1)", async () => {
+test("grpc: a deadline that passes is left to the gateway, which counts it as expired", async () => {
   const cancelled = doors.gateway.cancelled.length;
   // By hand, since a client with a timer of its own would cancel, and on a busy machine noticeably early.
   const session = http2.connect(`http://127.0.0.1:${doors.grpc.port}`);

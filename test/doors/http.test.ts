@@ -219,7 +219,7 @@ test("http: what a call carries: receipt, timeout, traceparent, bytes", async ()
   });
 });
 
-test("http: a client that goes away cancels its request and frees its place (demand D4)", async () => {
+test("http: a client that goes away cancels its request and frees its place", async () => {
   const body = JSON.stringify(x([1], [1], { parameters: { delay_ms: 30_000 } }));
   const before = doors.gateway.cancelled.length;
   const request = http.request({ port: doors.http.port, method: "POST", path: "/v2/models/slow/infer" });
