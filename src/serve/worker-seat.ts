@@ -150,6 +150,8 @@ export class WorkerSeat {
         this.owner.log("error", `model '${next.spec.name}' could not be loaded again: ${(error as Error).message}`);
       }
     }
+    const wanted = new Set(this.owner.models().map((model) => model.handle));
+    for (const handle of this.handles) if (!wanted.has(handle)) await this.unload(handle);
   }
 
   /** @throws ServingError with the runtime's text. */
