@@ -95,9 +95,6 @@ export class WorkerSeat {
   get batchesInside(): number {
     return this.flights.count;
   }
-  owns(accelerator: number): boolean {
-    return accelerator >= this.options.first && accelerator < this.options.first + this.options.scales.length;
-  }
   holds(handle: number): boolean {
     return this.handles.has(handle);
   }
