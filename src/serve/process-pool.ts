@@ -158,7 +158,7 @@ export class ProcessPool implements WorkerPool {
   private refusal(accelerator: AcceleratorIndex, batch: RunBatch): { cause: FailCause; message: string } | null {
     if (this.stopping) return { cause: "draining", message: "the server is shutting down" };
     const model = this.models.get(batch.model);
-    if (model === undefined) return { cause: "internal", message: `model '${batch.model}' is not loaded` };
+    if (model === undefined) return { cause: "no-accelerator", message: `model '${batch.model}' is not loaded` };
     const seat = this.seatOf(accelerator);
     if (!seat.isJoined) return { cause: "worker-crashed", message: `accelerator ${accelerator} is being restarted` };
     invariant(seat.group === model.spec.group, `model '${batch.model}' does not belong to group '${seat.group}'`);

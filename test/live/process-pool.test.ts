@@ -206,7 +206,7 @@ describe("emulated accelerators", () => {
 
   test("what cannot run is refused by event, never thrown or lost", async () => {
     await start(1);
-    expect(await probe.run(0, "nobody", [member(1, 2)])).toMatchObject({ kind: "failed", cause: "internal" });
+    expect(await probe.run(0, "nobody", [member(1, 2)])).toMatchObject({ kind: "failed", cause: "no-accelerator" });
     await probe.pool.load(emulatedSpec("m", { betaMs: 1 }, { batchSizeMax: 1 }));
     expect(await probe.run(0, "m", [member(1, 2), member(1, 2)])).toMatchObject({
       cause: "model-error",
@@ -341,7 +341,7 @@ describe("onnx accelerators", () => {
     if (after.kind === "finished") sizes.add(after.outputs[0]![0]!.shape[1]!);
     expect([...sizes]).toEqual([2, 3]);
     await probe.pool.unload("m");
-    expect(await probe.run(0, "m", [member(1, 2)])).toMatchObject({ cause: "internal" });
+    expect(await probe.run(0, "m", [member(1, 2)])).toMatchObject({ cause: "no-accelerator" });
   });
 
   test("frames beyond the limit are refused with limit and size, both ways", async () => {
