@@ -465,6 +465,18 @@ test("no worker outlives a server that is killed, not even one that runs a batch
   expect(pids.map(isAlive)).toEqual([false, false]);
 });
 
+test("a server whose own thread stood still does not take its workers for hung", async () => {
+  probe = new PoolProbe([group({ name: "emulated", kind: "emulated" })], { hangFloorMs: 200 });
+  await probe.start();
+  await probe.pool.load(emulatedSpec("m", { betaMs: 100 }));
+  const ended = probe.run(0, "m", [member(1, 2)], { predictedUs: durationUs(50_000) });
+  // The hang timer is due before the answer, long there, can be read.
+  for (const until = monotonicNow() + 1_500_000; monotonicNow() < until; );
+  expect(await ended).toMatchObject({ kind: "finished" });
+  expect(await probe.run(0, "m", [member(1, 2)])).toMatchObject({ kind: "finished" });
+  expect(probe.kinds()).not.toContain("left");
+});
+
 test("starting and stopping leaves no file descriptor open", async () => {
   const open = () => readdirSync("/proc/self/fd").length;
   const cycle = async (): Promise<void> => {
