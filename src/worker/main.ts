@@ -87,11 +87,13 @@ function onControl(frame: Frame): void {
 }
 
 async function greet(hello: Hello): Promise<void> {
+  process.title = `rubato-worker ${hello.worker}`;
   // Loaded only where it is used: an emulated worker needs no model runtime in memory.
   host =
     hello.worker === "onnx"
       ? new (await import("./onnx-host.js")).OnnxHost(hello, output)
       : new EmulatedHost(hello, output);
+  await host.start();
   const limits: FrameLimits = { ...FRAME_LIMITS, payloadBytesMax: hello.payloadBytesMax };
   tensors = FrameChannel.onDescriptor(TENSOR_FD, { onFrame: onTensors, onClose: vanish }, limits);
   send({ kind: "ready", pid: process.pid, runtime: host.runtime, provider: host.provider });
