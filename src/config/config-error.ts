@@ -59,7 +59,10 @@ export function formatValue(value: unknown): string {
   return text.length <= 80 ? text : `${text.slice(0, 77)}...`;
 }
 
-/** The nearest of `known` to a misspelt word, or null when none is near (edits > a third of the word, at least 1). */
+/**
+ * The nearest of `known` to a misspelt word: at most a third of its letters differ, or a part is missing or too much
+ * at the end (`alpha` for `alpha_ms`). Null when none is near.
+ */
 export function nearest(word: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   let bestEdits = Math.max(1, Math.floor(word.length / 3)) + 1;
@@ -70,7 +73,9 @@ export function nearest(word: string, known: Iterable<string>): string | null {
       bestEdits = edits;
     }
   }
-  return best;
+  if (best !== null || word.length < 3) return best;
+  for (const candidate of known) if (candidate.startsWith(word) || word.startsWith(`${candidate}_`)) return candidate;
+  return null;
 }
 
 /** Levenshtein distance, where swapping two neighbours is one edit (optimal string alignment). */

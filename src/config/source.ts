@@ -105,7 +105,9 @@ export class IssueList {
     this.issues.push({ line: this.source.lineOfKey(path, key), field: formatPath([...path, key]), message });
   }
   throwIfAny(): void {
-    if (this.issues.length > 0) throw new ConfigError(this.source.file, this.issues);
+    if (this.issues.length === 0) return;
+    const inOrder = [...this.issues].sort((a, b) => (a.line ?? 0) - (b.line ?? 0));
+    throw new ConfigError(this.source.file, inOrder);
   }
 }
 

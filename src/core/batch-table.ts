@@ -1,4 +1,4 @@
-import { invariant } from "./invariant.js";
+import { violated } from "./invariant.js";
 import type { RequestHandle } from "./request-table.js";
 
 /** Index of a live batch; reused after the batch ended. */
@@ -41,7 +41,7 @@ export class BatchTable {
     let id = this.firstFree;
     if (id >= 0) this.firstFree = this.nextFree[id]!;
     else {
-      invariant(this.used < this.first.length, `at most ${this.first.length} batches may be in flight`);
+      if (this.used === this.first.length) violated(`at most ${this.first.length} batches may be in flight`);
       id = this.used++;
     }
     this.queue[id] = queue;
@@ -56,7 +56,7 @@ export class BatchTable {
   }
 
   release(id: BatchId): void {
-    invariant(this.size[id]! > 0, `batch ${id} ended twice`);
+    if (this.size[id] === 0) violated(`batch ${id} ended twice`);
     this.size[id] = 0;
     this.nextFree[id] = this.firstFree;
     this.firstFree = id;

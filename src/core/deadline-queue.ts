@@ -1,4 +1,4 @@
-import { invariant } from "./invariant.js";
+import { violated } from "./invariant.js";
 import type { RequestHandle } from "./request-table.js";
 
 /**
@@ -52,7 +52,7 @@ export class DeadlineQueue {
 
   /** Removes the `n` earliest. */
   removeFront(n: number): void {
-    invariant(n <= this.count, `cannot remove ${n} of ${this.count}`);
+    if (n > this.count) violated(`cannot remove ${n} of ${this.count}`);
     this.head = (this.head + n) & this.mask;
     this.count -= n;
   }

@@ -1,4 +1,4 @@
-import { invariant } from "./invariant.js";
+import { violated } from "./invariant.js";
 
 /**
  * A binary min-heap of small integer ids with a priority each: set, change and remove by id in O(log n), top in O(1).
@@ -61,7 +61,7 @@ export class IndexedHeap {
   set(id: number, priority: number): void {
     const at = this.position[id]!;
     if (at < 0) {
-      invariant(id < this.heap.length, `heap id must be in [0, ${this.heap.length}); was ${id}`);
+      if (id >= this.heap.length) violated(`heap id must be in [0, ${this.heap.length}); was ${id}`);
       this.priority[id] = priority;
       this.siftUp(id, this.count++);
       return;

@@ -7,6 +7,11 @@ export function invariant(condition: boolean, message: string): asserts conditio
   if (!condition) throw new InvariantViolation(message);
 }
 
+/** For hot paths, where even building an unused message costs: `if (!condition) violated(message)`. */
+export function violated(message: string): never {
+  throw new InvariantViolation(message);
+}
+
 export function assertNever(value: never): never {
   throw new InvariantViolation(`unhandled case: ${JSON.stringify(value)}`);
 }

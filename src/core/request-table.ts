@@ -1,4 +1,4 @@
-import { invariant } from "./invariant.js";
+import { violated } from "./invariant.js";
 
 /** Index of a live request; reused after the request ended. */
 export type RequestHandle = number;
@@ -71,7 +71,7 @@ export class RequestTable {
   }
 
   release(handle: RequestHandle): void {
-    invariant(this.state[handle] !== 0, `request ${handle} ended twice`);
+    if (this.state[handle] === 0) violated(`request ${handle} ended twice`);
     this.state[handle] = 0;
     this.next[handle] = this.firstFree;
     this.firstFree = handle;

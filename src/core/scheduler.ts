@@ -1,6 +1,6 @@
 import { type AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
 import { type BatchId, BatchTable } from "./batch-table.js";
-import { invariant } from "./invariant.js";
+import { invariant, violated } from "./invariant.js";
 import {
   DROP_CANCELLED,
   DROP_QUEUE_FULL,
@@ -150,7 +150,7 @@ export class Scheduler implements CoreView {
   /** The batch ended well; it executed from startAt to endAt. */
   finished(batch: BatchId, startAt: number, endAt: number, at: number): void {
     this.advance(at);
-    const { batches, requests, accelerators } = this;
+    const { batches, requests } = this;
     const accelerator = batches.accelerator[batch]!;
     const key = batches.queue[batch]!;
     this.sink.batchEnded(batch, startAt, endAt);
@@ -260,7 +260,7 @@ export class Scheduler implements CoreView {
     accelerators.freeAt[accelerator] = batches.finishAt[batch]!;
     if (accelerators.running[accelerator]! < 0) accelerators.running[accelerator] = batch;
     else {
-      invariant(accelerators.waiting[accelerator]! < 0, `accelerator ${accelerator} already holds two batches`);
+      if (accelerators.waiting[accelerator]! >= 0) violated(`accelerator ${accelerator} already holds two batches`);
       accelerators.waiting[accelerator] = batch;
     }
     this.sink.dispatch(batch, accelerator, at);
@@ -277,12 +277,12 @@ export class Scheduler implements CoreView {
 
   private queue(key: QueueKey): Queue {
     const queue = this.queues[key];
-    invariant(queue !== undefined, `no queue ${key}`);
+    if (queue === undefined) violated(`no queue ${key}`);
     return queue;
   }
 
   private advance(at: number): void {
-    invariant(at >= this.now, `time must not run backwards: at ${this.now}, then ${at}`);
+    if (at < this.now) violated(`time must not run backwards: at ${this.now}, then ${at}`);
     this.now = at;
   }
 

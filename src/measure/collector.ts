@@ -137,11 +137,18 @@ export class OutcomeCollector {
     if (startAt >= this.#warmupUs && startAt < this.#endUs) this.#batchSize[model]!.record(size);
   }
 
-  /** 1 - finished / (arrived - cancelled) of one model; 0 when nothing arrived. Cheaper than a report, for searches. */
-  badRate(model: number): number {
+  /** Requests of one model counted so far. */
+  arrived(model: number): number {
     const row = model * this.#columns;
     let arrived = 0;
     for (let column = 0; column < this.#columns; column++) arrived += this.#counts[row + column]!;
+    return arrived;
+  }
+
+  /** 1 - finished / (arrived - cancelled) of one model; 0 when nothing arrived. Cheaper than a report, for searches. */
+  badRate(model: number): number {
+    const row = model * this.#columns;
+    const arrived = this.arrived(model);
     const countable = arrived - this.#counts[row + this.#columnCancelled]!;
     return countable === 0 ? 0 : 1 - this.#counts[row]! / countable;
   }

@@ -1,0 +1,40 @@
+/** `rubato simulate`: one simulated run of a scenario. */
+import { Command } from "commander";
+import { loadSimulate } from "../experiments.js";
+import { type Output, writeJson } from "../output.js";
+import { renderReport } from "../report-view.js";
+import {
+  addRateOption,
+  addScenarioOptions,
+  addSeedOption,
+  loadWithOptions,
+  type ScenarioOptions,
+} from "../scenario-options.js";
+
+export function simulateCommand(output: Output): Command {
+  const command = new Command("simulate")
+    .summary("one simulated run of a scenario")
+    .description(
+      "Runs a scenario once in virtual time and reports how its requests ended. Same scenario, same seed, same report.",
+    )
+    .argument("<scenario>", "scenario file (YAML or JSON)");
+  addScenarioOptions(addSeedOption(addRateOption(command)));
+  return command
+    .option("--json", "print the report as one JSON document")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rubato simulate scenarios/symphony/table2-resnet50.yaml
+  rubato simulate scenarios/overload.yaml --policy eager --seed 7
+  rubato simulate scenarios/overload.yaml --policy timeout --option timeout_ms=20 --json`,
+    )
+    .action(async (file: string, options: ScenarioOptions & { json?: boolean }) => {
+      const scenario = loadWithOptions(file, options);
+      const { simulate } = await loadSimulate();
+      const { policy, policyOptions, seed } = scenario;
+      const report = simulate(scenario, { policy, policyOptions, seed });
+      if (options.json) writeJson(output, report);
+      else output.result(renderReport(scenario.name, report));
+    });
+}

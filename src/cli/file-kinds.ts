@@ -1,0 +1,94 @@
+/**
+ * Which kind of input a file or folder is, by its content, and how each kind is validated.
+ *
+ * The tables are the one place to add a kind: a row says how it is recognised and what validating it tells.
+ */
+import { availableParallelism } from "node:os";
+import path from "node:path";
+import { ConfigError } from "../config/config-error.js";
+import type { ExpandedScenario } from "../config/expand-scenario.js";
+import { loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario.js";
+import { serverConfigFrom, serverConfigSchema } from "../config/server.js";
+import type { Source } from "../config/source.js";
+import { formatNumber } from "./table.js";
+
+export interface CheckSettings {
+  readonly dataDir: string | null;
+}
+
+/** A kind of file. `check` throws ConfigError or returns one line about what the file describes. */
+export interface FileKind {
+  readonly name: string;
+  /** Top-level keys; the kind that knows most of a file's keys is the file's kind. */
+  readonly keys: readonly string[];
+  check(source: Source, settings: CheckSettings): string;
+}
+
+/** A kind of folder. `check` throws ConfigError or returns one line about what the folder holds. */
+export interface FolderKind {
+  readonly name: string;
+  recognises(folder: string): boolean;
+  check(folder: string, settings: CheckSettings): Promise<string>;
+}
+
+export const FILE_KINDS: readonly FileKind[] = [
+  {
+    name: "scenario",
+    keys: Object.keys(scenarioSchema.shape),
+    check: (source, { dataDir }) => describeScenario(loadScenarioFrom(source, { dataDir })),
+  },
+  {
+    name: "server configuration",
+    keys: Object.keys(serverConfigSchema.shape),
+    check: (source) => {
+      const folder = path.resolve(path.dirname(source.file));
+      const config = serverConfigFrom(source, folder, { cpus: availableParallelism(), folder: process.cwd() });
+      const groups = config.groups.map(({ name, kind, count }) => `${name} (${count} ${kind})`).join(", ");
+      const grpc = config.grpc === null ? "no gRPC" : `gRPC ${config.grpc.host}:${config.grpc.port}`;
+      return `HTTP ${config.http.host}:${config.http.port}, ${grpc}, groups ${groups}`;
+    },
+  },
+];
+
+/** Folders that are one thing; any other folder is a collection of files. */
+export const FOLDER_KINDS: readonly FolderKind[] = [];
+
+/** The kind of a file by its top-level keys; null if no kind knows two of them, or half. */
+export function fileKindOf(source: Source): FileKind | null {
+  const keys = keysOf(source);
+  let best: FileKind | null = null;
+  let bestCount = 0;
+  for (const kind of FILE_KINDS) {
+    const count = keys.filter((key) => kind.keys.includes(key)).length;
+    if (count > bestCount) {
+      best = kind;
+      bestCount = count;
+    }
+  }
+  return bestCount >= 2 || bestCount * 2 >= keys.length ? best : null;
+}
+
+/** What to say of a file of no known kind. */
+export function unknownKind(source: Source): ConfigError {
+  const keys = keysOf(source);
+  const kinds = FILE_KINDS.map((kind) => `a ${kind.name} (${kind.keys.slice(0, 6).join(", ")}, ...)`);
+  const found =
+    keys.length === 0 ? "no keys" : `keys ${keys.slice(0, 10).join(", ")}${keys.length > 10 ? ", ..." : ""}`;
+  return new ConfigError(source.file, [
+    { line: null, field: "", message: `must be ${kinds.join(" or ")}; has ${found}` },
+  ]);
+}
+
+function keysOf({ value }: Source): string[] {
+  return value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
+}
+
+function describeScenario(scenario: ExpandedScenario): string {
+  const plural = (count: number, noun: string) => `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
+  return [
+    plural(scenario.models.length, "model"),
+    plural(scenario.accelerators.length, "accelerator"),
+    `${formatNumber(totalRate(scenario))} requests/s for ${formatNumber(scenario.durationUs / 1e6)} s`,
+    scenario.policy,
+  ].join(", ");
+}

@@ -1,0 +1,46 @@
+/** The command `rubato` and its subcommands. Each is a file under commands/ that loads heavy rooms only when it runs. */
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import { checkCommand } from "./commands/check.js";
+import { goodputCommand } from "./commands/goodput.js";
+import { simulateCommand } from "./commands/simulate.js";
+import { type Output, processOutput } from "./output.js";
+
+/** A subcommand; it throws what exit.ts turns into an exit code. */
+export type CommandFactory = (output: Output) => Command;
+
+const COMMANDS: readonly CommandFactory[] = [checkCommand, simulateCommand, goodputCommand];
+
+export function buildProgram(output: Output = processOutput): Command {
+  const program = new Command("rubato");
+  program
+    .description("Serves neural networks on time: a deadline-aware inference server, simulator and load generator.")
+    .version(packageVersion(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .helpCommand("help [command]", "show help of a command")
+    .showHelpAfterError("(rubato --help shows what there is)")
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => output.result(text), writeErr: (text) => output.note(text) })
+    .addHelpText(
+      "after",
+      `
+Exit codes: 0 success, 1 the run failed, 2 the arguments or the input are wrong.
+
+Examples:
+  rubato check scenarios                                        validate every scenario of a folder
+  rubato simulate scenarios/symphony/table2-resnet50.yaml       one simulated run
+  rubato goodput scenarios/symphony/table2-resnet50.yaml        the highest rate it serves in time`,
+    );
+  for (const factory of COMMANDS) {
+    const command = factory(output);
+    command.copyInheritedSettings(program);
+    command.showHelpAfterError(`(rubato ${command.name()} --help shows what there is)`);
+    program.addCommand(command);
+  }
+  return program;
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,56 @@
+/** Options that every command on a scenario takes. */
+import { type Command, Option } from "commander";
+import { POLICY_NAMES } from "../config/policy-options.js";
+import { type ExpandedScenario, loadScenario, type ScenarioOverrides } from "../config/scenario.js";
+import { dataDirOf } from "../config/traces.js";
+import { collectPair, integerWithin, numberWithin } from "./option-values.js";
+
+export interface ScenarioOptions {
+  readonly policy?: string;
+  readonly option?: Readonly<Record<string, unknown>>;
+  readonly rate?: number;
+  readonly seed?: number;
+  readonly duration?: number;
+  readonly dataDir?: string;
+}
+
+export function addScenarioOptions(command: Command): Command {
+  return command
+    .addOption(new Option("--policy <name>", "schedule by this policy instead of the scenario's").choices(POLICY_NAMES))
+    .option("--option <key=value>", "set an option of the policy; may be repeated", collectPair)
+    .option(
+      "--duration <seconds>",
+      "seconds in which requests arrive, instead of the scenario's",
+      numberWithin({ above: 0, max: 2_678_400 }),
+    )
+    .option("--data-dir <dir>", "folder of traces (default: $RUBATO_DATA)");
+}
+
+export function addRateOption(command: Command): Command {
+  return command.option(
+    "--rate <rps>",
+    "total requests per second, instead of the scenario's; models keep their shares",
+    numberWithin({ above: 0, max: 1e8 }),
+  );
+}
+
+export function addSeedOption(command: Command): Command {
+  return command.option(
+    "--seed <n>",
+    "seed of every random stream, instead of the scenario's",
+    integerWithin({ min: 0, max: 4_294_967_295 }),
+  );
+}
+
+/** @throws ConfigError */
+export function loadWithOptions(file: string, options: ScenarioOptions): ExpandedScenario {
+  const overrides: ScenarioOverrides = {
+    dataDir: dataDirOf(options.dataDir, process.env),
+    ...(options.policy === undefined ? {} : { policy: options.policy }),
+    ...(options.option === undefined ? {} : { policyOptions: options.option }),
+    ...(options.rate === undefined ? {} : { rateRps: options.rate }),
+    ...(options.seed === undefined ? {} : { seed: options.seed }),
+    ...(options.duration === undefined ? {} : { durationS: options.duration }),
+  };
+  return loadScenario(file, overrides);
+}

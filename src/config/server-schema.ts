@@ -1,0 +1,187 @@
+/** The server's configuration file, `rubato.config.yaml`. Every key has a default: the server needs no file. */
+import { z } from "zod";
+import { nameSchema } from "./scenario-schema.js";
+
+const MIB = 1024 * 1024;
+const GROUPS_MAX = 256;
+export const ACCELERATORS_PER_GROUP_MAX = 4096;
+export const THREADS_MAX = 1024;
+
+const host = (what: string) =>
+  z.string().min(1).max(255).default("127.0.0.1").describe(`Address the ${what} door binds; 0.0.0.0 = all of IPv4.`);
+const port = (what: string, standard: number) =>
+  z.int().min(0).max(65_535).default(standard).describe(`TCP port of the ${what} door; 0 = any free one.`);
+
+const http = z
+  .strictObject({
+    host: host("HTTP"),
+    port: port("HTTP", 8000),
+    body_max_bytes: z
+      .int()
+      .min(1024)
+      .max(2048 * MIB - 1)
+      .default(64 * MIB)
+      .describe("Larger request bodies are refused (413)."),
+    in_flight_max: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(4096)
+      .describe("Inferences in flight through this door; more are refused (429)."),
+  })
+  .describe("HTTP: Open Inference Protocol, metrics, health.");
+
+const grpc = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe("false: no gRPC door."),
+    host: host("gRPC"),
+    port: port("gRPC", 8001),
+    message_max_bytes: z
+      .int()
+      .min(1024)
+      .max(2048 * MIB - 1)
+      .default(64 * MIB)
+      .describe("Larger messages are refused (RESOURCE_EXHAUSTED)."),
+    in_flight_max: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(4096)
+      .describe("Inferences in flight through this door; more are refused (RESOURCE_EXHAUSTED)."),
+  })
+  .describe("gRPC: Open Inference Protocol, health, reflection.");
+
+const group = z
+  .strictObject({
+    kind: z
+      .enum(["onnx", "emulated"])
+      .default("onnx")
+      .describe("onnx: one worker process each, ONNX Runtime on the CPU; emulated: takes as long as a profile says."),
+    count: z.int().min(1).max(ACCELERATORS_PER_GROUP_MAX).default(1).describe("Accelerators in the group."),
+    threads: z
+      .union([z.literal("auto"), z.int().min(1).max(THREADS_MAX)])
+      .default("auto")
+      .describe("CPU threads of each onnx worker; auto = an equal part of what cpu_threads leaves, at least 1."),
+    scales: z
+      .array(z.number().gt(0).max(1000))
+      .min(1)
+      .max(ACCELERATORS_PER_GROUP_MAX)
+      .optional()
+      .describe("Relative speed of each emulated accelerator, `count` long: 1 = as profiled, 5 = five times slower."),
+  })
+  .describe("Accelerators that hold the same models.");
+
+export const serverConfigSchema = z
+  .strictObject({
+    models: z
+      .string()
+      .min(1)
+      .max(4096)
+      .default("models")
+      .describe("Folder of the model repository; relative to this file. `--models` overrides it."),
+    model_control: z
+      .enum(["none", "explicit"])
+      .default("none")
+      .describe("none: every model is loaded at start; explicit: models are loaded and unloaded by request."),
+    http: http.prefault({}),
+    grpc: grpc.prefault({}),
+    groups: z
+      .record(nameSchema, group)
+      .default({
+        default: { kind: "onnx", count: 1, threads: "auto" },
+        emulated: { kind: "emulated", count: 4, threads: "auto" },
+      })
+      .describe(`Accelerator groups by name, at most ${GROUPS_MAX}; a model's rubato.yaml says which group runs it.`),
+    cpu_threads: z
+      .union([z.literal("auto"), z.int().min(1).max(THREADS_MAX)])
+      .default("auto")
+      .describe("CPU threads for all onnx workers together; auto = the CPUs available to the process."),
+    drain_s: z
+      .number()
+      .min(0)
+      .max(3600)
+      .default(30)
+      .describe("Seconds that shutdown waits for requests in flight; a second signal ends at once."),
+    hang_factor: z
+      .number()
+      .min(2)
+      .max(10_000)
+      .default(10)
+      .describe("A worker whose batch runs longer than this multiple of its prediction is killed and replaced."),
+    hang_floor_ms: z.number().min(10).max(3_600_000).default(2000).describe("But never before this many milliseconds."),
+    retry_max: z
+      .int()
+      .min(0)
+      .max(5)
+      .default(1)
+      .describe("Times that a request of a broken batch is run again, alone, if its deadline allows."),
+    profile: z
+      .strictObject({
+        budget_s: z
+          .number()
+          .gt(0)
+          .max(3600)
+          .default(5)
+          .describe("Seconds to measure one model when it loads; fewer batch sizes and runs if that is short."),
+        refresh: z
+          .boolean()
+          .default(false)
+          .describe("true: measure at every load, even if a profile of this machine is kept beside the model."),
+      })
+      .prefault({})
+      .describe("Profiling of models."),
+    scheduler: z
+      .strictObject({
+        idle_dispatch: z
+          .boolean()
+          .default(true)
+          .describe("Dispatch at once while more accelerators are idle than the present rate needs."),
+        rate_window_s: z
+          .number()
+          .min(0.05)
+          .max(3600)
+          .default(5)
+          .describe("Seconds over which the arrival rate of a model is averaged."),
+      })
+      .prefault({})
+      .describe("Defaults of all models' policies; a model's own policy_options win."),
+    log: z
+      .strictObject({
+        level: z
+          .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"])
+          .default("info")
+          .describe("Lowest level written, to stderr."),
+        pretty: z
+          .union([z.literal("auto"), z.boolean()])
+          .default("auto")
+          .describe("Lines for people instead of JSON; auto = when stderr is a terminal."),
+      })
+      .prefault({})
+      .describe("Structured log."),
+    tracing: z
+      .strictObject({
+        otlp_endpoint: z
+          .url({ protocol: /^https?$/, error: "must be an http or https URL" })
+          .max(2048)
+          .optional()
+          .describe("Where spans go, OTLP over HTTP with protobuf (a URL that ends in /v1/traces). None: no tracing."),
+        sample: z
+          .number()
+          .min(0)
+          .max(1)
+          .default(0.01)
+          .describe("Fraction of requests traced that bring no sampling decision of their own (W3C traceparent)."),
+      })
+      .prefault({})
+      .describe("OpenTelemetry spans per stage."),
+    event_log: z
+      .string()
+      .min(1)
+      .max(4096)
+      .optional()
+      .describe("File that records every scheduler event, to be replayed in the simulator; relative to this file."),
+  })
+  .describe("The server: doors, accelerators, limits, logs.");
+
+export type ServerConfigFile = z.output<typeof serverConfigSchema>;
+export const GROUP_COUNT_MAX = GROUPS_MAX;

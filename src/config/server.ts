@@ -1,0 +1,173 @@
+/** The server's configuration as the rooms read it: defaults, file and command line merged, units in the names. */
+import path from "node:path";
+import { type DurationUs, durationUs, workUsFromMs } from "../core/time.js";
+import type { AcceleratorGroupSpec } from "./model.js";
+import { GROUP_COUNT_MAX, type ServerConfigFile, serverConfigSchema } from "./server-schema.js";
+import { IssueList, readSource, type Source, sourceOf } from "./source.js";
+import { validate } from "./validate.js";
+
+export { serverConfigSchema } from "./server-schema.js";
+
+export interface ServerConfig {
+  /** Absolute path of the model repository. */
+  readonly modelsDir: string;
+  readonly modelControl: "none" | "explicit";
+  readonly http: {
+    readonly host: string;
+    /** 0 = any free port. */
+    readonly port: number;
+    readonly bodyMaxBytes: number;
+    readonly inFlightMax: number;
+  };
+  /** Null: no gRPC door. */
+  readonly grpc: {
+    readonly host: string;
+    readonly port: number;
+    readonly messageMaxBytes: number;
+    readonly inFlightMax: number;
+  } | null;
+  readonly groups: readonly AcceleratorGroupSpec[];
+  readonly drainUs: DurationUs;
+  readonly hangFactor: number;
+  readonly hangFloorUs: DurationUs;
+  readonly retryMax: number;
+  readonly profile: { readonly budgetUs: DurationUs; readonly refresh: boolean };
+  readonly scheduler: { readonly idleDispatch: boolean; readonly rateWindowUs: DurationUs };
+  readonly log: {
+    readonly level: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+    readonly pretty: boolean | "auto";
+  };
+  /** Null: no tracing. */
+  readonly tracing: { readonly otlpEndpoint: string; readonly sample: number } | null;
+  /** Absolute path; null: no event log. */
+  readonly eventLog: string | null;
+}
+
+/** What `rubato serve` may override; paths are relative to the working folder. */
+export interface ServerOverrides {
+  readonly models?: string;
+  readonly httpPort?: number;
+  readonly grpcPort?: number;
+  readonly host?: string;
+}
+
+/** What the machine decides. */
+export interface ServerMachine {
+  /** CPUs available to the process. */
+  readonly cpus: number;
+  /** Folder that relative paths of overrides and, without a file, of defaults start from. */
+  readonly folder: string;
+}
+
+/**
+ * @param file Null: defaults only.
+ * @throws ConfigError listing every violation of the file.
+ */
+export function loadServerConfig(
+  file: string | null,
+  machine: ServerMachine,
+  overrides: ServerOverrides = {},
+): ServerConfig {
+  const source = file === null ? sourceOf({}, "defaults") : readSource(file);
+  const folder = file === null ? machine.folder : path.resolve(machine.folder, path.dirname(file));
+  return serverConfigFrom(source, folder, machine, overrides);
+}
+
+/** @param folder What relative paths in the file start from. @throws ConfigError */
+export function serverConfigFrom(
+  source: Source,
+  folder: string,
+  machine: ServerMachine,
+  overrides: ServerOverrides = {},
+): ServerConfig {
+  const file = validate(serverConfigSchema, source);
+  const issues = new IssueList(source);
+  const groups = resolveGroups(file, machine.cpus, issues);
+  if (file.grpc.enabled && file.http.port !== 0 && file.http.port === file.grpc.port && overlaps(file)) {
+    issues.add(["grpc", "port"], `must differ from http.port (${file.http.port}); was ${file.grpc.port}`);
+  }
+  issues.throwIfAny();
+  const { http, grpc, tracing } = file;
+  return {
+    modelsDir:
+      overrides.models === undefined
+        ? path.resolve(folder, file.models)
+        : path.resolve(machine.folder, overrides.models),
+    modelControl: file.model_control,
+    http: {
+      host: overrides.host ?? http.host,
+      port: overrides.httpPort ?? http.port,
+      bodyMaxBytes: http.body_max_bytes,
+      inFlightMax: http.in_flight_max,
+    },
+    grpc:
+      grpc.enabled || overrides.grpcPort !== undefined
+        ? {
+            host: overrides.host ?? grpc.host,
+            port: overrides.grpcPort ?? grpc.port,
+            messageMaxBytes: grpc.message_max_bytes,
+            inFlightMax: grpc.in_flight_max,
+          }
+        : null,
+    groups,
+    drainUs: durationUs(Math.round(file.drain_s * 1e6)),
+    hangFactor: file.hang_factor,
+    hangFloorUs: workUsFromMs(file.hang_floor_ms),
+    retryMax: file.retry_max,
+    profile: { budgetUs: durationUs(Math.round(file.profile.budget_s * 1e6)), refresh: file.profile.refresh },
+    scheduler: {
+      idleDispatch: file.scheduler.idle_dispatch,
+      rateWindowUs: durationUs(Math.round(file.scheduler.rate_window_s * 1e6)),
+    },
+    log: file.log,
+    tracing:
+      tracing.otlp_endpoint === undefined ? null : { otlpEndpoint: tracing.otlp_endpoint, sample: tracing.sample },
+    eventLog: file.event_log === undefined ? null : path.resolve(folder, file.event_log),
+  };
+}
+
+function overlaps({ http, grpc }: ServerConfigFile): boolean {
+  const everywhere = (host: string) => host === "0.0.0.0" || host === "::";
+  return http.host === grpc.host || everywhere(http.host) || everywhere(grpc.host);
+}
+
+/**
+ * Shares the CPU threads out: explicit `threads` first, the rest in equal parts to the `auto` workers, at least 1 each.
+ * Asking for more than a written budget is an error; `auto` never is, so that defaults start on one CPU.
+ */
+function resolveGroups(file: ServerConfigFile, cpus: number, issues: IssueList): AcceleratorGroupSpec[] {
+  const entries = Object.entries(file.groups);
+  if (entries.length === 0 || entries.length > GROUP_COUNT_MAX) {
+    issues.add(["groups"], `must name 1 to ${GROUP_COUNT_MAX} groups; was ${entries.length}`);
+  }
+  let explicitThreads = 0;
+  let autoWorkers = 0;
+  for (const [name, { kind, count, threads, scales }] of entries) {
+    if (kind === "onnx" && scales !== undefined) {
+      issues.add(["groups", name, "scales"], `goes only with kind emulated; was ${JSON.stringify(scales)} with onnx`);
+    }
+    if (kind === "emulated" && threads !== "auto") {
+      issues.add(["groups", name, "threads"], `goes only with kind onnx; was ${threads} with emulated`);
+    }
+    if (scales !== undefined && scales.length !== count) {
+      issues.add(["groups", name, "scales"], `must have count (${count}) entries; was ${scales.length}`);
+    }
+    if (kind === "onnx" && threads === "auto") autoWorkers += count;
+    else if (kind === "onnx") explicitThreads += count * (threads as number);
+  }
+  const budget = file.cpu_threads === "auto" ? cpus : file.cpu_threads;
+  if (file.cpu_threads !== "auto" && explicitThreads + autoWorkers > budget) {
+    issues.add(
+      ["cpu_threads"],
+      `must be at least what the onnx groups need (${explicitThreads + autoWorkers}: count * threads); was ${budget}`,
+    );
+  }
+  const autoThreads = autoWorkers === 0 ? 1 : Math.max(1, Math.floor((budget - explicitThreads) / autoWorkers));
+  return entries.map(([name, { kind, count, threads, scales }]) => ({
+    name,
+    kind,
+    count,
+    threads: kind === "emulated" ? 1 : threads === "auto" ? autoThreads : threads,
+    scales: scales ?? Array.from({ length: count }, () => 1),
+  }));
+}

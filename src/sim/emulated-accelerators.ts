@@ -1,0 +1,73 @@
+import type { BatchId } from "../core/batch-table.js";
+import { IndexedHeap } from "../core/indexed-heap.js";
+import { violated } from "../core/invariant.js";
+
+/**
+ * Accelerators that take as long as they are told (Symphony §5's method): one batch runs, one may wait behind it.
+ * Asserts the scheduler's promise: never a third batch, nothing on an accelerator that is down.
+ */
+export class EmulatedAccelerators {
+  readonly up: Uint8Array;
+  /** True time relative to the profile: declared scale times the present fault factor. */
+  readonly scale: Float64Array;
+  readonly running: Int32Array;
+  readonly waiting: Int32Array;
+  readonly startedAt: Float64Array;
+  private readonly waitingFrom: Float64Array;
+  private readonly waitingUs: Float64Array;
+  private readonly ends: IndexedHeap;
+
+  constructor(count: number) {
+    this.up = new Uint8Array(count);
+    this.scale = new Float64Array(count).fill(1);
+    this.running = new Int32Array(count).fill(-1);
+    this.waiting = new Int32Array(count).fill(-1);
+    this.startedAt = new Float64Array(count);
+    this.waitingFrom = new Float64Array(count);
+    this.waitingUs = new Float64Array(count);
+    this.ends = new IndexedHeap(count);
+  }
+
+  /** When the next batch ends, and where. */
+  get nextEndAt(): number {
+    return this.ends.topPriority();
+  }
+  get nextToEnd(): number {
+    return this.ends.top();
+  }
+
+  /** @param profiledUs time on an accelerator of scale 1. */
+  run(id: number, batch: BatchId, earliestAt: number, profiledUs: number, at: number): void {
+    if (this.up[id] === 0) violated(`batch ${batch} was sent to accelerator ${id}, which is down`);
+    if (this.running[id]! < 0) this.start(id, batch, Math.max(earliestAt, at), profiledUs);
+    else {
+      if (this.waiting[id]! >= 0) violated(`accelerator ${id} was sent a third batch`);
+      this.waiting[id] = batch;
+      this.waitingFrom[id] = earliestAt;
+      this.waitingUs[id] = profiledUs;
+    }
+  }
+
+  /** The running batch ended at `at`; the waiting one starts. */
+  ended(id: number, at: number): void {
+    this.running[id] = -1;
+    this.ends.remove(id);
+    const following = this.waiting[id]!;
+    if (following < 0) return;
+    this.waiting[id] = -1;
+    this.start(id, following, Math.max(at, this.waitingFrom[id]!), this.waitingUs[id]!);
+  }
+
+  /** Everything on it is lost. */
+  clear(id: number): void {
+    this.running[id] = -1;
+    this.waiting[id] = -1;
+    this.ends.remove(id);
+  }
+
+  private start(id: number, batch: BatchId, at: number, profiledUs: number): void {
+    this.running[id] = batch;
+    this.startedAt[id] = at;
+    this.ends.set(id, at + Math.ceil(profiledUs * this.scale[id]!));
+  }
+}

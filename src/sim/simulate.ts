@@ -1,0 +1,226 @@
+import type { ExpandedFault } from "../config/expand-faults.js";
+import type { ExpandedScenario } from "../config/expand-scenario.js";
+import type { AcceleratorId } from "../core/accelerator-table.js";
+import type { BatchId } from "../core/batch-table.js";
+import { assertNever } from "../core/invariant.js";
+import { ProfiledLatency } from "../core/latency.js";
+import { DROP_QUEUE_FULL, DROPPED, FAIL_WORKER_CRASHED } from "../core/outcome.js";
+import type { Policy } from "../core/policy.js";
+import { ABANDONED, type RequestHandle } from "../core/request-table.js";
+import { type CommandSink, Scheduler } from "../core/scheduler.js";
+import { OutcomeCollector } from "../measure/collector.js";
+import type { Report } from "../measure/report.js";
+import { createPolicy } from "../policies/registry.js";
+import { createArrivals } from "./arrivals.js";
+import { EmulatedAccelerators } from "./emulated-accelerators.js";
+
+export interface SimulateOptions {
+  /** Default: the scenario's. */
+  readonly policy?: string;
+  /** Default: the scenario's when the policy is the scenario's, else the policy's own. */
+  readonly policyOptions?: Readonly<Record<string, unknown>>;
+  /** Default: the scenario's. */
+  readonly seed?: number;
+}
+
+/** Waiting requests of one model beyond which a simulated queue is full; far above what deadlines let wait. */
+const QUEUE_LENGTH_MAX = 1_000_000;
+const REQUESTS_MAX = 4_000_000;
+const RETRIES_MAX = 1;
+
+/** One simulated run: a function of (scenario, policy, seed). */
+export function simulate(scenario: ExpandedScenario, options: SimulateOptions = {}): Report {
+  const seed = options.seed ?? scenario.seed;
+  const simulation = new Simulation(scenario, policyOf(scenario, options), seed);
+  simulation.run();
+  return simulation.report(seed);
+}
+
+/** The same run when only each model's bad rate and number of arrivals are asked for: what a search for the peak reads. */
+export function simulateBadRates(
+  scenario: ExpandedScenario,
+  options: SimulateOptions = {},
+): { badRates: number[]; arrived: number[] } {
+  const simulation = new Simulation(scenario, policyOf(scenario, options), options.seed ?? scenario.seed);
+  simulation.run();
+  return simulation.badRates();
+}
+
+function policyOf(scenario: ExpandedScenario, options: SimulateOptions): Policy {
+  const name = options.policy ?? scenario.policy;
+  return createPolicy(name, options.policyOptions ?? (name === scenario.policy ? scenario.policyOptions : {}));
+}
+
+/**
+ * The simulated driver: events in order of time, emulated accelerators, the scheduler's commands carried out.
+ *
+ * Simultaneous events are taken as: finished, fault, arrival, timer; then by accelerator or model number.
+ * After the last arrival the run drains.
+ */
+export class Simulation implements CommandSink {
+  readonly scheduler: Scheduler;
+  protected readonly accelerators: EmulatedAccelerators;
+  protected readonly collector: OutcomeCollector;
+  private readonly scenario: ExpandedScenario;
+  private readonly policyName: string;
+  private readonly seed: number;
+  private tags = 0;
+
+  constructor(scenario: ExpandedScenario, policy: Policy, seed: number) {
+    this.scenario = scenario;
+    this.policyName = policy.name;
+    this.seed = seed;
+    const count = scenario.accelerators.length;
+    this.accelerators = new EmulatedAccelerators(count);
+    this.collector = new OutcomeCollector({
+      models: scenario.models.map((model) => model.name),
+      warmupUs: scenario.warmupUs,
+      endUs: scenario.durationUs,
+      accelerators: count,
+    });
+    this.scheduler = new Scheduler(policy, this, {
+      network: scenario.network,
+      acceleratorsMax: count,
+      requestsMax: REQUESTS_MAX,
+      retriesMax: RETRIES_MAX,
+      // Without faults emulation is exact: there is nothing to learn.
+      learn: scenario.faults.length > 0,
+    });
+    // Queue keys are model numbers: added in order.
+    for (const model of scenario.models) {
+      this.scheduler.addQueue({
+        latency: new ProfiledLatency(model.execUs),
+        sloUs: model.sloUs,
+        lengthMax: QUEUE_LENGTH_MAX,
+      });
+    }
+    scenario.accelerators.forEach((accelerator, id) => {
+      this.accelerators.scale[id] = accelerator.scale;
+      if (accelerator.present) this.join(id, 0);
+    });
+  }
+
+  run(): void {
+    const { scheduler, accelerators, scenario } = this;
+    const { faults, models } = scenario;
+    const sloUs = Float64Array.from(models, (model) => model.sloUs);
+    const arrivals = createArrivals(scenario, this.seed);
+    let nextFault = 0;
+    let now = 0;
+    for (;;) {
+      const endAt = accelerators.nextEndAt;
+      // What is due already is due now: simultaneous ends and arrivals come first.
+      const wakeAt = Math.max(now, scheduler.nextWakeAt);
+      const faultAt = nextFault < faults.length ? faults[nextFault]!.at : Number.POSITIVE_INFINITY;
+      const arrivalAt = arrivals.at;
+      if (endAt <= arrivalAt && endAt <= wakeAt && endAt <= faultAt) {
+        if (endAt === Number.POSITIVE_INFINITY) return;
+        now = Math.max(now, endAt);
+        this.batchFinished(accelerators.nextToEnd, now);
+      } else if (faultAt <= arrivalAt && faultAt <= wakeAt) {
+        now = Math.max(now, faultAt);
+        this.fault(faults[nextFault++]!, now);
+      } else if (arrivalAt <= wakeAt) {
+        now = Math.max(now, arrivalAt);
+        const { model } = arrivals;
+        if (!scheduler.arrive(model, this.tags++, now, now + sloUs[model]!, now))
+          this.collector.end(model, DROPPED, DROP_QUEUE_FULL, now, -1, now);
+        arrivals.advance();
+      } else {
+        now = Math.max(now, wakeAt);
+        scheduler.wake(now);
+      }
+    }
+  }
+
+  report(seed: number): Report {
+    return this.collector.report({ policy: this.policyName, seed });
+  }
+
+  badRates(): { badRates: number[]; arrived: number[] } {
+    const badRates = this.scenario.models.map((_, model) => this.collector.badRate(model));
+    const arrived = this.scenario.models.map((_, model) => this.collector.arrived(model));
+    return { badRates, arrived };
+  }
+
+  // CommandSink
+
+  dispatch(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    const { batches } = this.scheduler;
+    const profiledUs = this.scenario.models[batches.queue[batch]!]!.execUs[batches.size[batch]!]!;
+    this.accelerators.run(accelerator, batch, batches.execAt[batch]!, profiledUs, at);
+  }
+
+  end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void {
+    const { requests } = this.scheduler;
+    this.collector.end(requests.queue[request]!, outcome as 0, reason, requests.arrivalAt[request]!, execStartAt, at);
+  }
+
+  batchEnded(batch: BatchId, startAt: number, endAt: number): void {
+    const { batches, requests } = this.scheduler;
+    let invalid = 0;
+    for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
+      if (requests.deadline[member]! < endAt || requests.state[member] === ABANDONED) invalid++;
+    }
+    this.collector.batch(
+      batches.queue[batch]!,
+      batches.accelerator[batch]!,
+      batches.size[batch]!,
+      startAt,
+      endAt,
+      invalid,
+    );
+  }
+
+  // Faults
+
+  private fault(fault: ExpandedFault, at: number): void {
+    const id = fault.accelerator;
+    switch (fault.kind) {
+      case "fail":
+        this.fail(id, at);
+        return;
+      case "leave":
+        this.accelerators.up[id] = 0;
+        this.scheduler.leave(id, at);
+        return;
+      case "recover":
+      case "join":
+        this.join(id, at);
+        return;
+      case "slow":
+        // The scheduler is not told: it learns from measured batches.
+        this.accelerators.scale[id] = this.scenario.accelerators[id]!.scale * fault.factor;
+        return;
+      default:
+        assertNever(fault.kind);
+    }
+  }
+
+  private join(id: AcceleratorId, at: number): void {
+    this.accelerators.up[id] = 1;
+    this.scheduler.join(id, this.scenario.accelerators[id]!.scale, at);
+  }
+
+  private fail(id: AcceleratorId, at: number): void {
+    const { accelerators, scheduler } = this;
+    const running = accelerators.running[id]!;
+    const waiting = accelerators.waiting[id]!;
+    const startedAt = accelerators.startedAt[id]!;
+    accelerators.up[id] = 0;
+    accelerators.clear(id);
+    scheduler.leave(id, at);
+    if (waiting >= 0) scheduler.failed(waiting, FAIL_WORKER_CRASHED, at);
+    if (running < 0) return;
+    const size = scheduler.batches.size[running]!;
+    if (startedAt < at) this.collector.batch(scheduler.batches.queue[running]!, id, size, startedAt, at, size);
+    scheduler.failed(running, FAIL_WORKER_CRASHED, at);
+  }
+
+  private batchFinished(id: AcceleratorId, at: number): void {
+    const batch = this.accelerators.running[id]!;
+    const startedAt = this.accelerators.startedAt[id]!;
+    this.accelerators.ended(id, at);
+    this.scheduler.finished(batch, startedAt, at, at);
+  }
+}
