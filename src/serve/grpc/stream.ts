@@ -1,0 +1,96 @@
+/**
+ * ModelStreamInfer: many requests over one stream, answered in the order they came (as Triton does for models that give
+ * one reply each). An error of one request travels as error_message and the stream goes on; with the header
+ * `triton_grpc_error: true` the first error ends the stream with its status instead.
+ */
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import { writeProtoParameters } from "../../wire/infer-proto.js";
+import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { ModelInferResponse, type ModelStreamInferResponse } from "../../wire/proto/inference.js";
+import type { ServingError } from "../../wire/serving-error.js";
+import { type CallContext, InferCallInFlight } from "./call.js";
+import { receiptOf } from "./receipt.js";
+import { statusOf } from "./status.js";
+
+/** Requests of one stream in flight; beyond it the stream is not read, which the client feels as flow control. */
+const STREAM_IN_FLIGHT_MAX = 256;
+
+interface Slot {
+  readonly call: InferCallInFlight;
+  answer: ModelStreamInferResponse | null;
+}
+
+export function serveStream(context: CallContext, stream: ServerDuplexStream<Buffer, ModelStreamInferResponse>): void {
+  const { deadlineAt } = receiptOf(stream.metadata);
+  const wantsStatus = stream.metadata.get("triton_grpc_error")[0] === "true";
+  const traceparent = stream.metadata.get("traceparent")[0];
+  const slots: Slot[] = [];
+  let isOver = false;
+  let hasEnded = false;
+  let canWrite = true;
+
+  const flush = (): void => {
+    while (slots.length > 0 && slots[0]!.answer !== null && canWrite && !isOver)
+      canWrite = stream.write(slots.shift()!.answer!);
+    if (slots.length < STREAM_IN_FLIGHT_MAX && canWrite) stream.resume();
+    if (hasEnded && slots.length === 0 && !isOver) {
+      isOver = true;
+      stream.end();
+    }
+  };
+  const abandon = (): void => {
+    isOver = true;
+    for (const slot of slots) if (slot.answer === null) slot.call.cancel();
+    slots.length = 0;
+  };
+
+  stream.on("data", (bytes: Buffer) => {
+    if (isOver) return;
+    const call = new InferCallInFlight(
+      context,
+      bytes,
+      { receivedAt: monotonicNow(), deadlineAt },
+      typeof traceparent === "string" ? traceparent : null,
+      (error, response) => {
+        if (isOver) return;
+        if (error !== null && wantsStatus) {
+          abandon();
+          stream.emit("error", statusOf(error));
+          return;
+        }
+        slot.answer = error === null ? { errorMessage: "", inferResponse: response! } : errorAnswer(error, call.id);
+        flush();
+      },
+    );
+    const slot: Slot = { call, answer: null };
+    slots.push(slot);
+    if (slots.length >= STREAM_IN_FLIGHT_MAX) stream.pause();
+    call.start();
+  });
+  stream.on("drain", () => {
+    canWrite = true;
+    flush();
+  });
+  stream.on("end", () => {
+    hasEnded = true;
+    flush();
+  });
+  stream.on("cancelled", abandon);
+}
+
+/** The text for Triton's clients; the id, reason and numbers beside it, for those who look. */
+function errorAnswer(error: ServingError, id: string): ModelStreamInferResponse {
+  const { reason, estimateUs, deadlineUs, retryAfterS } = error.details;
+  return {
+    errorMessage: error.message,
+    inferResponse: ModelInferResponse.fromPartial({
+      id,
+      parameters: writeProtoParameters({
+        rubato_reason: reason ?? error.code,
+        ...(estimateUs === undefined ? {} : { rubato_estimate_us: estimateUs }),
+        ...(deadlineUs === undefined ? {} : { rubato_deadline_us: deadlineUs }),
+        ...(retryAfterS === undefined ? {} : { retry_after_s: retryAfterS }),
+      }),
+    }),
+  };
+}
