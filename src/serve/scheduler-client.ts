@@ -158,9 +158,9 @@ export class SchedulerClient {
     this.send(BATCH_FINISHED, group, batch, startAt, endAt);
   }
 
-  /** @param hasBegun false: it never reached the accelerator. */
-  failed(group: number, batch: number, cause: number, hasBegun: boolean): void {
-    this.send(BATCH_FAILED, group, batch, cause, hasBegun ? 1 : 0);
+  /** @param hasBegun false: it never reached the accelerator; null: the scheduler knows by its own order. */
+  failed(group: number, batch: number, cause: number, hasBegun: boolean | null): void {
+    this.send(BATCH_FAILED, group, batch, cause, hasBegun === null ? -1 : hasBegun ? 1 : 0);
   }
 
   join(group: number, accelerator: number, scale: number): void {

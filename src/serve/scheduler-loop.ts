@@ -171,8 +171,11 @@ export class SchedulerLoop {
         this.recorder?.row(LOG_FINISHED, now, group, batch, startAt, endAt, 0, 0);
         scheduler.finished(batch, startAt, endAt, now);
       } else {
-        this.recorder?.row(LOG_FAILED, now, group, batch, cells[at + 3]!, cells[at + 4]!, 0, 0);
-        scheduler.failed(batch, cells[at + 3]!, now, cells[at + 4] === 1);
+        const cause = cells[at + 3]!;
+        const told = cells[at + 4]!;
+        const hasBegun = told < 0 ? scheduler.isFirst(batch) : told === 1;
+        this.recorder?.row(LOG_FAILED, now, group, batch, cause, hasBegun ? 1 : 0, 0, 0);
+        scheduler.failed(batch, cause, now, hasBegun);
       }
     }
   }

@@ -14,7 +14,7 @@ export const ARRIVE = 1;
 export const CANCEL = 2;
 /** group, batch, startAt, endAt */
 export const BATCH_FINISHED = 3;
-/** group, batch, cause, hasBegun */
+/** group, batch, cause, hasBegun: 1 or 0; -1: if it was first in line */
 export const BATCH_FAILED = 4;
 /** group, accelerator, scale */
 export const JOIN = 5;
