@@ -218,6 +218,11 @@ export class ProcessPool implements WorkerPool {
     await (fault.kind === "crash" ? answer.catch(() => {}) : answer);
   }
 
+  /** What runs the models of a group, such as "onnxruntime 1.30.0"; part of what a profile depends on. */
+  runtimeOf(group: string): string {
+    return this.seats.find((seat) => seat.group === group)?.runtime ?? "";
+  }
+
   /** Process id of the worker behind an accelerator; 0 while it is being replaced. */
   pidOf(accelerator: AcceleratorIndex): number {
     return this.seatOf(accelerator).pid;

@@ -54,6 +54,8 @@ const HEALTHY_US = 10_000_000;
 const TIMER_LATE_US = 250_000;
 
 export class WorkerSeat {
+  /** What the last process said it runs models with; "" before the first. */
+  runtime = "";
   private process: WorkerProcess | null = null;
   private joined = false;
   private stopping = false;
@@ -104,9 +106,7 @@ export class WorkerSeat {
   async start(): Promise<void> {
     const child = new WorkerProcess(this.options.hello, {
       onFinished: (record) => {
-        const flight = this.land(record.slot, record.batch);
-        if (flight === null) return;
-        this.owner.survived(flight.model);
+        if (this.land(record.slot, record.batch) === null) return;
         this.owner.emit({ kind: "finished", accelerator: this.options.first + record.slot, ...omitSlot(record) });
       },
       onFailed: (record) => {
@@ -122,6 +122,7 @@ export class WorkerSeat {
     this.killReason = null;
     this.hungSlot = null;
     const ready = await this.inTime(child.ready, this.options.startTimeoutMs, "start");
+    this.runtime = ready.runtime;
     this.owner.log(
       "info",
       `worker ${child.pid} of group '${this.group}' ready: ${ready.runtime}, ${this.options.scales.length} accelerator(s), ${this.options.hello.threads} thread(s)`,
@@ -220,9 +221,10 @@ export class WorkerSeat {
   }
 
   private land(slot: number, batch: number): Flight | null {
-    const landed = this.flights.land(slot, batch, monotonicNow());
+    const flight = this.flights.land(slot, batch, monotonicNow());
+    if (flight !== null) this.owner.survived(flight.model);
     this.watch();
-    return landed;
+    return flight;
   }
 
   private async inTime<T>(promise: Promise<T>, limitMs: number, what: string): Promise<T> {

@@ -1,4 +1,6 @@
 /** Up to 64 emulated accelerators in one process, on one precise timer. */
+
+import { emulatedExecUs } from "../config/emulated-exec.js";
 import type { ModelSpec } from "../config/model.js";
 import { type DurationUs, durationUs, earlier, NEVER, type TimeUs } from "../core/time.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
@@ -7,7 +9,6 @@ import { decodeRun, encodeFinished, type Fault, type RunRecord } from "../wire/w
 import { rowsOf } from "./batching.js";
 import { EmulatedAccelerator, type EmulatedBatch, type EmulatedRun } from "./emulated-accelerator.js";
 import { emulatedOutputs } from "./emulated-outputs.js";
-import { emulatedExecUs } from "./emulated-profile.js";
 import type { AcceleratorHost, Hello, HostOutput, TimeRequest } from "./host.js";
 import { PreciseTimer } from "./precise-timer.js";
 import { text } from "./text.js";

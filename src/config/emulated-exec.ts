@@ -1,6 +1,7 @@
 /** Execution time of an emulated model. */
-import type { EmulatedSpec } from "../config/model.js";
+
 import { type DurationUs, workUsFromMs } from "../core/time.js";
+import type { EmulatedSpec } from "./model.js";
 
 /** l(rows) as the specification gives it; beyond a table its last step is continued. */
 export function emulatedExecUs(spec: EmulatedSpec, rows: number): DurationUs {
