@@ -437,7 +437,15 @@ const SERVERS: readonly Case[] = [
     "cpu_threads: 4\ngroups: {a: {count: 3, threads: 2}}\n",
     ["bad.yaml:1: cpu_threads: must be at least what the onnx groups need (6", "was 4"],
   ],
-  ["an impatient hang factor", "hang_factor: 1\n", ["hang_factor: must be at least 2; was 1"]],
+  ["an impatient hang factor", "workers: {hang_factor: 1}\n", ["workers.hang_factor: must be at least 2; was 1"]],
+  ["an event log without a file", "event_log: {max_bytes: 100000}\n", ["event_log.file: is required: must be a text"]],
+  ["an event log by name alone", "event_log: e.log\n", ['event_log: must be a mapping; was "e.log"']],
+  ["no providers", "workers: {providers: []}\n", ["workers.providers: must be at least 1 long; was []"]],
+  [
+    "bytes in flight in words",
+    "http: {in_flight_max_bytes: 1GB}\n",
+    ['http.in_flight_max_bytes: must be a whole number; was "1GB"'],
+  ],
   ["retries without end", "retry_max: 100\n", ["retry_max: must be at most 5; was 100"]],
   ["a sample above 1", "tracing: {sample: 2}\n", ["tracing.sample: must be at most 1; was 2"]],
   [

@@ -2,7 +2,7 @@
 import { type DurationUs, durationUs, sloUsFromMs, workUsFromMs } from "../core/time.js";
 import { ConfigError, nearest } from "./config-error.js";
 import { type ExpandedFault, expandFaults } from "./expand-faults.js";
-import { type PolicyName, type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
+import { checkOptionsForModels, type PolicyName, type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
 import { acceleratorCount } from "./scenario-rules.js";
 import { ACCELERATORS_MAX, BATCH_SIZE_MAX, MODELS_MAX, type Scenario, type ScenarioModel } from "./scenario-schema.js";
 import { IssueList, type Source, sourceOf } from "./source.js";
@@ -116,6 +116,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
   const faults = expandFaults(scenario.faults, accelerators.length, issues);
   const policy = scenario.policy as PolicyName;
   const policyOptions = validatePolicyOptions(policy, scenario.policy_options, ["policy_options"], issues);
+  checkOptionsForModels(policy, policyOptions, models, ["policy_options"], issues);
   issues.throwIfAny();
   return {
     name: scenario.name ?? "scenario",
@@ -156,8 +157,12 @@ export function withRate(scenario: ExpandedScenario, rateRps: number): ExpandedS
   if (expected > REQUESTS_EXPECTED_MAX) {
     throw refuse(`times duration must be at most ${REQUESTS_EXPECTED_MAX} requests; was ${Math.round(expected)}`);
   }
-  const factor = rateRps / totalRate(scenario);
-  return { ...scenario, models: scenario.models.map((model) => ({ ...model, rateRps: model.rateRps * factor })) };
+  const total = totalRate(scenario);
+  // The part first: it is exactly 1 for a lone model, whose rate is then exactly what was asked for.
+  return {
+    ...scenario,
+    models: scenario.models.map((model) => ({ ...model, rateRps: (model.rateRps / total) * rateRps })),
+  };
 }
 
 function scenarioDuration(scenario: Scenario, data: ScenarioData, issues: IssueList): DurationUs {

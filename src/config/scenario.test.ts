@@ -148,7 +148,7 @@ describe("overrides", () => {
     expect(expand(text, { policy: "timeout" }).policyOptions).toMatchObject({ timeout_fraction: 0.5 });
     const eager = expand(text, { policy: "eager" });
     expect(eager.policy).toBe("eager");
-    expect(eager.policyOptions).toEqual({ drop: "expired", rate_window_s: 5, target: "auto" });
+    expect(eager.policyOptions).toEqual({ drop: "infeasible", rate_window_s: 5, target: "auto" });
   });
   it("one of two exclusive options replaces the other", () => {
     const { policyOptions } = expand(text, { policyOptions: { timeout_ms: 3 } });

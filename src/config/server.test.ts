@@ -21,11 +21,20 @@ describe("server configuration", () => {
   });
   it("keeps the defaults beside a key that is given", () => {
     const config = read("http: {port: 9000}\n");
-    expect(config.http).toEqual({ host: "127.0.0.1", port: 9000, bodyMaxBytes: 64 * 1024 * 1024, inFlightMax: 4096 });
+    expect(config.http).toMatchObject({
+      host: "127.0.0.1",
+      port: 9000,
+      bodyMaxBytes: 64 * 1024 * 1024,
+      inFlightMax: 8192,
+    });
+    expect(config.grpc?.port).toBe(8001);
   });
   it("resolves paths of the file from its folder and flags from the working folder", () => {
-    expect(read("models: ../m\nevent_log: e.log\n").modelsDir).toBe("/srv/project/m");
-    expect(read("event_log: e.log\n").eventLog).toBe("/srv/project/etc/e.log");
+    expect(read("models: ../m\nevent_log: {file: e.log}\n").modelsDir).toBe("/srv/project/m");
+    expect(read("event_log: {file: e.log}\n").eventLog).toEqual({
+      file: "/srv/project/etc/e.log",
+      maxBytes: 1024 ** 3,
+    });
     expect(read("models: ../m\n", { models: "here" }).modelsDir).toBe("/srv/project/here");
   });
   it("flags win over the file, and a gRPC port opens the door", () => {

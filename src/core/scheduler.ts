@@ -309,7 +309,7 @@ export class Scheduler implements CoreView {
   private learn(batch: BatchId, accelerator: AcceleratorId, key: QueueKey, measuredUs: number, at: number): void {
     const { accelerators } = this;
     const spec = this.specs[key]!;
-    const size = this.batches.size[batch]!;
+    const size = this.batches.executedSize[batch]!;
     const scaleBefore = accelerators.scale[accelerator]!;
     const profiledUs = spec.latency.execUs[size]!;
     const slower = accelerators.observe(accelerator, measuredUs / profiledUs, at);

@@ -57,7 +57,8 @@ export type Load = "alone" | "busy";
 export function fitProfile(points: readonly ProfilePoint[]): ProfileFit[] {
   return extentsOf(points).map((extent) => {
     const own = points.filter((point) => point.extent === extent);
-    const line = (load: Load): LinearFit => fitLine(own.map((p) => ({ x: p.batchSize, y: Math.max(1, p[load].p50Us) })));
+    const line = (load: Load): LinearFit =>
+      fitLine(own.map((p) => ({ x: p.batchSize, y: Math.max(1, p[load].p50Us) })));
     return { extent, alone: line("alone"), busy: line("busy") };
   });
 }

@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../config/model.js";
-import { profiledExtents } from "./profiler.js";
 import { type ModelProfile, PROFILE_SCHEMA, type ProfileEnvironment } from "./model-profile.js";
+import { profiledExtents } from "./profiler.js";
 
 /** A larger file is not a profile. */
 const PROFILE_BYTES_MAX = 16 * 1024 * 1024;
@@ -75,7 +75,11 @@ function stalenessOf(profile: ModelProfile, spec: ModelSpec, environment: Profil
   const then = profile.environment;
   return (
     differs("version", profile.version, spec.version) ??
-    differs("extents", [...new Set(profile.points.map((point) => point.extent))].join(), profiledExtents(spec).join()) ??
+    differs(
+      "extents",
+      [...new Set(profile.points.map((point) => point.extent))].join(),
+      profiledExtents(spec).join(),
+    ) ??
     (profile.batchMax < batchMax ? `batch_max was ${profile.batchMax} and is ${batchMax}` : null) ??
     differs("CPU", then.cpuModel, environment.cpuModel) ??
     differs("threads", then.threads, environment.threads) ??

@@ -41,7 +41,13 @@ function casesOf(source: typeof rank3 extends fc.Arbitrary<infer T> ? T : never)
     const shape = [rest, rest, rest];
     shape[batchAxis] = rows;
     shape[variable] = extent;
-    return [fp32("x", shape, Array.from({ length: elementCount(shape) }, () => next++))];
+    return [
+      fp32(
+        "x",
+        shape,
+        Array.from({ length: elementCount(shape) }, () => next++),
+      ),
+    ];
   });
   const unpad = [{ output: "y", axis: variable, scale: 1 }];
   const input = tensorSpec("x", "FP32", [-1, -1, -1], {
@@ -164,7 +170,12 @@ describe("batching", () => {
       [{ name: "x", datatype: "BYTES", shape: [1, 2], data: text("bc", "") }],
     ];
     const batch = assemble(spec, members);
-    expect(readBytesElements("x", batch.inputs[0]!.data, 4).map((b) => Buffer.from(b).toString())).toEqual(["a", "", "bc", ""]);
+    expect(readBytesElements("x", batch.inputs[0]!.data, 4).map((b) => Buffer.from(b).toString())).toEqual([
+      "a",
+      "",
+      "bc",
+      "",
+    ]);
     const back = split(spec, batch, [{ ...batch.inputs[0]!, name: "y" }]);
     expect(back.map((tensors) => Buffer.from(tensors[0]!.data))).toEqual(members.map((m) => Buffer.from(m[0]!.data)));
   });
@@ -183,13 +194,18 @@ describe("batching", () => {
     const x = tensorSpec("x", "FP32", [-1, 2], { variable: null });
     const spec = modelSpec({ name: "m", inputs: [x, tensorSpec("z", "FP32", [-1])] });
     const z = fp32("z", [1], [0]);
-    expect(() => assemble(spec, [[fp32("x", [1, 2], [1, 2]), z], [fp32("x", [1, 3], [1, 2, 3]), z]])).toThrow(
-      "input 'x' of model 'm': shape [1,3] does not go with [2,2]",
-    );
+    expect(() =>
+      assemble(spec, [
+        [fp32("x", [1, 2], [1, 2]), z],
+        [fp32("x", [1, 3], [1, 2, 3]), z],
+      ]),
+    ).toThrow("input 'x' of model 'm': shape [1,3] does not go with [2,2]");
     expect(() => assemble(spec, [[fp32("x", [2, 2], [1, 2, 3, 4]), z]])).toThrow("'z' has 1, another has 2");
     expect(() => assemble(spec, [[fp32("x", [1, 2], [1, 2])]])).toThrow("input 'z' must be given by all members");
     expect(() => assemble(spec, [[int64("x", [1, 2], [1, 2]), z]])).toThrow("must have datatype FP32; has INT64");
-    expect(() => bucketOf({ ...x, variable: padded(1, [4, 8]) }, 9)).toThrow("input 'x' axis 1: extent must be at most 8; was 9");
+    expect(() => bucketOf({ ...x, variable: padded(1, [4, 8]) }, 9)).toThrow(
+      "input 'x' axis 1: extent must be at most 8; was 9",
+    );
   });
 
   test("an output with the wrong number of rows is the model's error, and says so", () => {
@@ -199,6 +215,8 @@ describe("batching", () => {
       outputs: [tensorSpec("y", "FP32", [-1])],
     });
     const batch = assemble(spec, [[fp32("x", [1, 1], [1])], [fp32("x", [1, 1], [2])]]);
-    expect(() => split(spec, batch, [fp32("y", [3], [1, 2, 3])])).toThrow("output 'y' of model 'm' must have 2 rows on axis 0");
+    expect(() => split(spec, batch, [fp32("y", [3], [1, 2, 3])])).toThrow(
+      "output 'y' of model 'm' must have 2 rows on axis 0",
+    );
   });
 });

@@ -90,7 +90,9 @@ describe("onnx model", () => {
     test(`${datatype}: what goes in comes out, bit for bit, aligned or not`, async () => {
       const model = await identity(type, datatype);
       const bytes = 3 * DATATYPES[datatype];
-      const memory = Uint8Array.from({ length: 1 + 2 * bytes }, (_, i) => (datatype === "BOOL" ? i % 2 : (i * 37) % 120));
+      const memory = Uint8Array.from({ length: 1 + 2 * bytes }, (_, i) =>
+        datatype === "BOOL" ? i % 2 : (i * 37) % 120,
+      );
       const member = (at: number): Tensor[] => [
         { name: "x", datatype, shape: [1, 3], data: memory.subarray(at, at + bytes) },
       ];
@@ -209,7 +211,11 @@ describe("models from packages", () => {
     const model = await OnnxModel.load(spec, options);
     const members = [1, 2, 3, 4, 5].map((seed) => [
       fp32("input", [1, 576], noise(576, seed)),
-      fp32("state", [2, 1, 128], noise(256, seed + 10).map((v) => v / 10)),
+      fp32(
+        "state",
+        [2, 1, 128],
+        noise(256, seed + 10).map((v) => v / 10),
+      ),
       int64("sr", [], [16_000]),
     ]);
     await expectBatchEqualsSingles(model, members);
@@ -230,7 +236,10 @@ describe("models from packages", () => {
         outputs: [tensorSpec(output, "FP32", [-1])],
       });
       const model = await OnnxModel.load(spec, options);
-      await expectBatchEqualsSingles(model, [1, 2, 3].map((seed) => image(seed, width)));
+      await expectBatchEqualsSingles(
+        model,
+        [1, 2, 3].map((seed) => image(seed, width)),
+      );
       await model.release();
     }
   });
