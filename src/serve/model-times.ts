@@ -1,92 +1,37 @@
-/**
- * How long a model's batches take, from measurements: l(rows, extent) for the queues of its share groups.
- */
-import { invariant } from "../core/invariant.js";
 import type { ModelSpec } from "../config/model.js";
-import { workUsFromMs } from "../core/time.js";
-import type { BatchTiming } from "./worker-pool.js";
+import { interpolateTable, type ModelProfile } from "./model-profile.js";
 
-interface Curve {
-  /** null: no variable axis. */
-  readonly extent: number | null;
-  /** Ascending sizes, and the time of each, non-decreasing. */
-  readonly sizes: readonly number[];
-  readonly timesUs: readonly number[];
-}
-
+/**
+ * How long a model's batches take, for the queues of its share groups: a profile read by rows instead of requests.
+ * Times are those with all workers of the group busy, which is when a deadline is at risk.
+ */
 export class ModelTimes {
-  private readonly curves: readonly Curve[];
+  private readonly profile: ModelProfile;
+  /** Every run has this many rows, however few are asked for; null: as many as are. */
   private readonly rowsFixed: number | null;
+  private readonly byExtent = new Map<number | null, Float64Array>();
 
-  private constructor(curves: readonly Curve[], rowsFixed: number | null) {
-    this.curves = curves;
-    this.rowsFixed = rowsFixed;
+  constructor(spec: ModelSpec, profile: ModelProfile) {
+    this.profile = profile;
+    this.rowsFixed = spec.batchSizeFixed;
   }
 
-  /** From a measured profile; the 90th percentile of each size is what is planned with. At least one timing. */
-  static measured(spec: ModelSpec, timings: readonly BatchTiming[]): ModelTimes {
-    invariant(timings.length > 0, `profile of model '${spec.name}' must hold at least 1 timing; held 0`);
-    const extents = [...new Set(timings.map((timing) => timing.extent))].sort((a, b) => (a ?? 0) - (b ?? 0));
-    const curves = extents.map((extent): Curve => {
-      const own = timings.filter((timing) => timing.extent === extent).sort((a, b) => a.batchSize - b.batchSize);
-      let longest = 1;
-      const timesUs = own.map((timing) => {
-        longest = Math.max(longest, Math.ceil(timing.p90Us));
-        return longest;
-      });
-      return { extent, sizes: own.map((timing) => timing.batchSize), timesUs };
-    });
-    return new ModelTimes(curves, spec.batchSizeFixed);
-  }
-
-  /** From what an emulated model says of itself. */
-  static emulated(spec: ModelSpec): ModelTimes {
-    const { emulated } = spec;
-    invariant(emulated !== null, `model '${spec.name}' must be emulated`);
-    const sizes = Array.from({ length: Math.max(1, spec.batchSizeMax) }, (_, index) => index + 1);
-    const timesUs = sizes.map((size) => {
-      const { tableMs } = emulated;
-      const ms =
-        tableMs === null
-          ? emulated.alphaMs * size + emulated.betaMs
-          : tableMs[Math.min(size, tableMs.length) - 1]!;
-      return Math.max(1, workUsFromMs(ms));
-    });
-    return new ModelTimes([{ extent: null, sizes, timesUs }], spec.batchSizeFixed);
-  }
-
-  /**
-   * l(1..sizeMax) of requests of `rows` rows each.
-   *
-   * Between measured sizes and extents the time is interpolated; beyond the last it grows in proportion, before the
-   * first it is the first's: rather too long than too short.
-   */
+  /** l(1..sizeMax) in µs of requests of `rows` rows each; non-decreasing, at least 1. */
   table(rows: number, extent: number | null, sizeMax: number): Float64Array {
     const table = new Float64Array(sizeMax);
-    let longest = 0;
-    for (let size = 1; size <= sizeMax; size++) {
-      longest = Math.max(longest, Math.ceil(this.us(this.rowsFixed ?? size * rows, extent)));
-      table[size - 1] = longest;
-    }
+    for (let size = 1; size <= sizeMax; size++)
+      table[size - 1] = Math.max(size === 1 ? 1 : table[size - 2]!, Math.ceil(this.us(size * rows, extent)));
     return table;
   }
 
+  /** One run of `rows` rows, µs. */
   us(rows: number, extent: number | null): number {
-    const { curves } = this;
-    const points = curves.map((curve) => interpolate(curve.sizes, curve.timesUs, rows));
-    if (curves.length === 1 || extent === null) return points[points.length - 1]!;
-    return interpolate(
-      curves.map((curve) => curve.extent ?? 0),
-      points,
-      extent,
-    );
+    let table = this.byExtent.get(extent);
+    if (table === undefined) {
+      table = interpolateTable(this.profile, extent);
+      // Extents of "equal" axes may be many; a table is cheap to make again.
+      if (this.byExtent.size < 256) this.byExtent.set(extent, table);
+    }
+    return table[Math.min(table.length - 1, this.rowsFixed ?? rows)]!;
   }
-}
-
-function interpolate(xs: readonly number[], ys: readonly number[], x: number): number {
-  const above = xs.findIndex((candidate) => candidate >= x);
-  if (above === 0) return ys[0]!;
-  if (above < 0) return ys[ys.length - 1]! * (x / xs[xs.length - 1]!);
-  const [x0, x1, y0, y1] = [xs[above - 1]!, xs[above]!, ys[above - 1]!, ys[above]!];
-  return y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
 }
