@@ -145,7 +145,7 @@ function crossChecks(file: ModelFile): string[] {
   for (const [name, entry] of Object.entries(file.inputs)) problems.push(...inputChecks(`inputs.${name}`, entry));
   for (const [name, entry] of Object.entries(file.outputs)) {
     const of = entry.unpad?.of;
-    if (of !== undefined && file.inputs[of]?.mode !== "pad")
+    if (of !== undefined && file.inputs[of]?.buckets === undefined)
       problems.push(`outputs.${name}.unpad.of: must name an input of mode pad; was ${of}`);
   }
   return problems;

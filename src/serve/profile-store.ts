@@ -38,8 +38,16 @@ function write(file: string, profile: ModelProfile): boolean {
     renameSync(draft, file);
     return true;
   } catch {
-    rmSync(draft, { force: true });
+    discard(draft);
     return false;
+  }
+}
+
+function discard(draft: string): void {
+  try {
+    rmSync(draft, { force: true });
+  } catch {
+    // Its folder is not one, or is gone: then there is no draft either.
   }
 }
 

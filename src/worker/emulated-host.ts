@@ -44,6 +44,10 @@ export class EmulatedHost implements AcceleratorHost {
     this.accelerators = hello.scales.map((scale) => new EmulatedAccelerator<Work>(scale));
   }
 
+  start(): Promise<void> {
+    return this.timer.started;
+  }
+
   load(handle: number, model: ModelSpec): Promise<void> {
     if (model.emulated === null)
       throw new ServingError("invalid-argument", `model '${model.name}' is real and cannot run on an emulated group`);

@@ -16,6 +16,8 @@ export interface HostOutput {
 export interface AcceleratorHost {
   readonly runtime: string;
   readonly provider: string;
+  /** Resolves when it can take work. */
+  start(): Promise<void>;
   load(handle: number, model: ModelSpec, warmUpMs: number): Promise<void>;
   unload(handle: number): Promise<void>;
   time(request: TimeRequest): Promise<Timing>;

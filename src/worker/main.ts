@@ -92,6 +92,7 @@ async function greet(hello: Hello): Promise<void> {
     hello.worker === "onnx"
       ? new (await import("./onnx-host.js")).OnnxHost(hello, output)
       : new EmulatedHost(hello, output);
+  await host.start();
   const limits: FrameLimits = { ...FRAME_LIMITS, payloadBytesMax: hello.payloadBytesMax };
   tensors = FrameChannel.onDescriptor(TENSOR_FD, { onFrame: onTensors, onClose: vanish }, limits);
   send({ kind: "ready", pid: process.pid, runtime: host.runtime, provider: host.provider });

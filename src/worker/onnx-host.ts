@@ -54,6 +54,10 @@ export class OnnxHost implements AcceleratorHost {
     private readonly output: HostOutput,
   ) {}
 
+  start(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async load(handle: number, model: ModelSpec, warmUpMs: number): Promise<void> {
     const { threads, providers } = this.hello;
     const workerData: ModelThreadData = { model, threads, providers, warmUpMs };

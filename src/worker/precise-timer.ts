@@ -13,6 +13,8 @@ export class PreciseTimer {
   private readonly counter = new Int32Array(new SharedArrayBuffer(4));
   private readonly moment = new Float64Array(new SharedArrayBuffer(8));
   private readonly thread: Worker;
+  /** Resolves when the thread runs: before that a moment may be noticed late. */
+  readonly started: Promise<void>;
   private wakeAt: TimeUs = NEVER;
 
   /** @param onWake Called at or after the moment last set, never before it; it may set the next. */
@@ -22,6 +24,7 @@ export class PreciseTimer {
       workerData: { counter: this.counter, moment: this.moment },
       name: "timer",
     });
+    this.started = new Promise((resolve) => this.thread.once("online", () => resolve()));
     this.thread.on("message", () => this.woken());
     this.thread.unref();
   }
