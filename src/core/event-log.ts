@@ -199,24 +199,32 @@ function replayEvent(scheduler: Scheduler, row: Float64Array): void {
   const [kind, at, , a, b, c, d] = row as unknown as [number, number, number, number, number, number, number];
   switch (kind) {
     case LOG_QUEUE_REMOVED:
-      return scheduler.removeQueue(a);
+      scheduler.removeQueue(a);
+      break;
     case LOG_ARRIVED:
       invariant(scheduler.arrive(a, b, c, d, at), "event log: the table of requests was full");
-      return;
+      break;
     case LOG_CANCELLED:
-      return scheduler.cancel(a, at);
+      scheduler.cancel(a, at);
+      break;
     case LOG_FINISHED:
-      return scheduler.finished(a, b, c, at);
+      scheduler.finished(a, b, c, at);
+      break;
     case LOG_FAILED:
-      return scheduler.failed(a, b, at, c === 1);
+      scheduler.failed(a, b, at, c === 1);
+      break;
     case LOG_JOINED:
-      return scheduler.join(a, b, at);
+      scheduler.join(a, b, at);
+      break;
     case LOG_LEFT:
-      return scheduler.leave(a, at);
+      scheduler.leave(a, at);
+      break;
     case LOG_QUEUE_FAILED:
-      return scheduler.failQueued(a, [...queuedHandles(scheduler, a)], at, b);
+      scheduler.failQueued(a, [...queuedHandles(scheduler, a)], at, b);
+      break;
     case LOG_WOKEN:
-      return scheduler.wake(at);
+      scheduler.wake(at);
+      break;
     default:
       invariant(false, `event log: unknown kind ${kind}`);
   }

@@ -6,8 +6,8 @@
  * is held.
  */
 import type { AcceleratorGroupSpec } from "../config/model.js";
-import { invariant } from "../core/invariant.js";
 import type { LogGroup } from "../core/event-log.js";
+import { assertNever, invariant } from "../core/invariant.js";
 import {
   DROP_BYTES_FULL,
   DROP_CANCELLED,
@@ -182,7 +182,8 @@ export class LiveDriver {
 
   /** What still waits fails as draining; what runs is waited for by `idle`. */
   failWaiting(): void {
-    for (const queue of this.queues) if (queue !== undefined) this.scheduler.failQueue(queue.id, FAIL_CAUSES.indexOf("draining"));
+    for (const queue of this.queues)
+      if (queue !== undefined) this.scheduler.failQueue(queue.id, FAIL_CAUSES.indexOf("draining"));
   }
 
   /** Ends the scheduler's thread. */
@@ -411,13 +412,19 @@ export class LiveDriver {
   private poolEvent(event: PoolEvent): void {
     switch (event.kind) {
       case "joined":
-        return this.joined(event.accelerator, event.scale);
+        this.joined(event.accelerator, event.scale);
+        break;
       case "left":
-        return this.left(event);
+        this.left(event);
+        break;
       case "finished":
-        return this.batchFinished(event);
+        this.batchFinished(event);
+        break;
       case "failed":
-        return this.batchFailed(event);
+        this.batchFailed(event);
+        break;
+      default:
+        assertNever(event);
     }
   }
 
@@ -437,6 +444,7 @@ export class LiveDriver {
     group.present[accelerator] = false;
     group.isRestarting[accelerator] = event.willRestart;
     recount(group);
+    if (event.cause === "draining") return;
     this.metrics.countWorkerExit(group.spec.name, event.cause);
     this.options.log.warn(
       { group: group.spec.name, accelerator, cause: event.cause, willRestart: event.willRestart },
@@ -562,7 +570,8 @@ export class LiveDriver {
   private longestUnused(model: ServedModel): ServedQueue | null {
     let oldest: ServedQueue | null = null;
     for (const queue of model.queues.values())
-      if (queue.live === 0 && queue.batches === 0 && (oldest === null || queue.lastUsedAt < oldest.lastUsedAt)) oldest = queue;
+      if (queue.live === 0 && queue.batches === 0 && (oldest === null || queue.lastUsedAt < oldest.lastUsedAt))
+        oldest = queue;
     return oldest;
   }
 
@@ -606,12 +615,16 @@ export class LiveDriver {
     const name = model.spec.name;
     const deadlineUs = request.deadline - request.receivedAt;
     const estimateUs = Math.round(this.drainUs(model) + queue.aloneUs);
-    return new ServingError(ending.code, `model '${name}': ${text} (deadline ${deadlineUs} us, estimate ${estimateUs} us)`, {
-      reason,
-      estimateUs,
-      deadlineUs,
-      ...(ending.retryAfter ? { retryAfterS: this.retryAfterS(model) } : {}),
-    });
+    return new ServingError(
+      ending.code,
+      `model '${name}': ${text} (deadline ${deadlineUs} us, estimate ${estimateUs} us)`,
+      {
+        reason,
+        estimateUs,
+        deadlineUs,
+        ...(ending.retryAfter ? { retryAfterS: this.retryAfterS(model) } : {}),
+      },
+    );
   }
 
   private failError(cause: number, request: InFlight): ServingError {
@@ -650,7 +663,15 @@ export class LiveDriver {
   private *modelRows() {
     for (const model of this.models) {
       const { spec, live, queued, bytes, queues, isLeaving } = model;
-      yield { model: spec.name, version: spec.version, ready: !isLeaving, inFlight: live, queued, bytes, queues: queues.size };
+      yield {
+        model: spec.name,
+        version: spec.version,
+        ready: !isLeaving,
+        inFlight: live,
+        queued,
+        bytes,
+        queues: queues.size,
+      };
     }
   }
 

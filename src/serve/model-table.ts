@@ -50,7 +50,8 @@ export class ModelTable {
   /** Lists the repository; nothing is loaded. */
   scan(): void {
     for (const name of this.source.names())
-      if (!this.entries.has(name)) this.entries.set(name, { state: "UNAVAILABLE", version: "", reason: "not loaded", served: null });
+      if (!this.entries.has(name))
+        this.entries.set(name, { state: "UNAVAILABLE", version: "", reason: "not loaded", served: null });
   }
 
   /** Loads every model listed, one at a time; the others are served if one is broken. @returns how many failed. */
@@ -70,14 +71,20 @@ export class ModelTable {
   serving(name: string, version: string): ServedModel {
     const entry = this.entries.get(name);
     if (entry === undefined)
-      throw new ServingError("not-found", `Request for unknown model: '${name}' is not found`, { reason: "unknown-model" });
+      throw new ServingError("not-found", `Request for unknown model: '${name}' is not found`, {
+        reason: "unknown-model",
+      });
     const { served } = entry;
     if (served === null) {
       const reason = entry.state === "LOADING" ? "loading" : "unloaded";
-      throw new ServingError("unavailable", `model '${name}': ${REFUSALS[reason].text}${entry.reason === "" ? "" : `: ${entry.reason}`}`, {
-        reason,
-        retryAfterS: 1,
-      });
+      throw new ServingError(
+        "unavailable",
+        `model '${name}': ${REFUSALS[reason].text}${entry.reason === "" ? "" : `: ${entry.reason}`}`,
+        {
+          reason,
+          retryAfterS: 1,
+        },
+      );
     }
     if (version !== "" && version !== served.spec.version)
       throw new ServingError(
@@ -120,7 +127,9 @@ export class ModelTable {
     await this.busy.get(name)?.catch(() => {});
     const entry = this.entries.get(name);
     if (entry === undefined)
-      throw new ServingError("not-found", `Request for unknown model: '${name}' is not found`, { reason: "unknown-model" });
+      throw new ServingError("not-found", `Request for unknown model: '${name}' is not found`, {
+        reason: "unknown-model",
+      });
     const { served } = entry;
     if (served === null) return;
     await this.exclusively(name, async () => {
@@ -169,7 +178,13 @@ export class ModelTable {
     entry.reason = this.warning(spec, times);
     const aloneMs = times.us(1, null) / 1000;
     this.log.info(
-      { model: name, version: spec.version, group: spec.group, aloneMs, loadMs: Math.round(performance.now() - startedAt) },
+      {
+        model: name,
+        version: spec.version,
+        group: spec.group,
+        aloneMs,
+        loadMs: Math.round(performance.now() - startedAt),
+      },
       "model ready",
     );
     if (before !== null) void this.driver.removeModel(before);

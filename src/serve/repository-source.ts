@@ -59,7 +59,8 @@ export class RepositorySource implements ModelSource {
     if (stored !== null) this.log.info({ model: spec.name, because: stored.staleness }, "the stored profile is stale");
     const profile = await profileModel(this.pool, spec, { budgetMs: profileBudgetMs, runtime });
     const file = saveProfile(spec, profile, cacheDir);
-    if (file === null) this.log.warn({ model: spec.name }, "the profile could not be kept: it is measured at every load");
+    if (file === null)
+      this.log.warn({ model: spec.name }, "the profile could not be kept: it is measured at every load");
     return profile;
   }
 }

@@ -2,8 +2,8 @@
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { ServerConfig } from "../config/server.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
 import { LIVE_DEFAULTS } from "../policies/live.js";
+import { monotonicNow } from "../wire/monotonic-clock.js";
 import type { Door } from "./door.js";
 import { createLog, type Log } from "./log.js";
 import { ProcessPool } from "./process-pool.js";
@@ -72,8 +72,7 @@ export async function runServer(
       idleDispatch: scheduler.idleDispatch,
       rateWindowUs: scheduler.rateWindowUs,
     },
-    eventLog:
-      config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
+    eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
     models: source,
     modelControl: config.modelControl,
     onBroken,

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
+import type { LogGroup } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { WindowQueueOptions } from "../policies/deferred/window-queue.js";
-import type { LogGroup } from "../core/event-log.js";
 import { encodeWindow, WINDOW_NUMBERS } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { createRing, RING_WIDTH, RingReader, RingWriter } from "../wire/ring.js";
@@ -21,8 +21,8 @@ import {
   LEAVE,
   NUMBERS,
   REMOVE_QUEUE,
-  STATS_LENGTH,
   type SchedulerSetup,
+  STATS_LENGTH,
   STOP,
   STOPPED,
 } from "./scheduler-protocol.js";
@@ -89,7 +89,7 @@ export class SchedulerClient {
   private readonly setup: SchedulerSetup;
   private readonly mode: "thread" | "inline";
   private readonly backlog: number[][] = [];
-  private thread: Worker | null = null;
+  private threadEnded: Promise<unknown> = Promise.resolve();
   private isPublishing = false;
   private hasStopped = false;
   private onStopped: (() => void) | null = null;
@@ -130,7 +130,7 @@ export class SchedulerClient {
       thread.on("exit", (code) => {
         if (!this.hasStopped) this.broke(new Error(`the scheduler's thread ended with code ${code}`));
       });
-      this.thread = thread;
+      this.threadEnded = new Promise((resolve) => thread.once("exit", resolve));
     } else void this.runInline();
     void this.listen();
   }
@@ -202,7 +202,7 @@ export class SchedulerClient {
       this.onStopped = resolve;
       this.send(STOP);
     });
-    if (this.thread !== null) await new Promise((resolve) => this.thread?.once("exit", resolve));
+    await this.threadEnded;
   }
 
   private send(...record: number[]): void {

@@ -95,7 +95,10 @@ export class Server implements Gateway {
     this.checkControl("load");
     const unknown = Object.keys(parameters)[0];
     if (unknown !== undefined)
-      throw new ServingError("unimplemented", `load parameter '${unknown}' is not supported: the repository's files are what is loaded`);
+      throw new ServingError(
+        "unimplemented",
+        `load parameter '${unknown}' is not supported: the repository's files are what is loaded`,
+      );
     await this.models.load(name);
   }
 
@@ -114,12 +117,18 @@ export class Server implements Gateway {
    *
    * @param closeDoors called once nothing new is to be accepted.
    */
-  async stop(drainMs: number, quietMs: number, now: () => number, closeDoors: (graceMs: number) => Promise<void>): Promise<void> {
+  async stop(
+    drainMs: number,
+    quietMs: number,
+    now: () => number,
+    closeDoors: (graceMs: number) => Promise<void>,
+  ): Promise<void> {
     if (this.phase === "closing" || this.phase === "closed") return;
     this.phase = "lame-duck";
     const endsAt = now() + drainMs * 1000;
     const startedAt = now();
-    const isQuiet = (): boolean => now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.inFlight === 0;
+    const isQuiet = (): boolean =>
+      now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.inFlight === 0;
     while (now() < endsAt && !isQuiet()) await pause(Math.min(20, Math.max(1, (endsAt - now()) / 1000)));
     this.phase = "closing";
     this.driver.refuseAll();
@@ -127,7 +136,12 @@ export class Server implements Gateway {
     // What waits may still run while time is left; then it fails, and only what runs is waited for.
     await Promise.race([this.driver.idle(), pause(leftMs)]);
     this.driver.failWaiting();
-    const longestMs = Math.max(1000, ...this.models.servedModels().map(({ times, spec }) => (3 * times.us(Math.max(1, spec.batchSizeMax), null)) / 1000));
+    const longestMs = Math.max(
+      1000,
+      ...this.models
+        .servedModels()
+        .map(({ times, spec }) => (3 * times.us(Math.max(1, spec.batchSizeMax), null)) / 1000),
+    );
     await Promise.race([this.driver.idle(), pause(longestMs)]);
     await closeDoors(1000);
     await this.options.pool.stop(1000);

@@ -2,7 +2,7 @@
  * OpenTelemetry spans of a request, one per stage, made after the fact and only when it is sampled: a request that is
  * not costs a comparison. A sampled W3C `traceparent` is the parent of our spans and decides for us.
  */
-import type { Context, Span, Tracer as OtelTracer } from "@opentelemetry/api";
+import type { Context, Tracer as OtelTracer, Span } from "@opentelemetry/api";
 import type { InFlight } from "./in-flight.js";
 
 export interface RequestTrace {
@@ -76,7 +76,11 @@ export class Tracer {
       processor = new sdk.BatchSpanProcessor(new OTLPTraceExporter({ url: options.endpoint! }));
     }
     // Sampled is what we make at all, so the provider keeps everything.
-    const provider = new sdk.NodeTracerProvider({ resource, spanProcessors: [processor], sampler: new sdk.AlwaysOnSampler() });
+    const provider = new sdk.NodeTracerProvider({
+      resource,
+      spanProcessors: [processor],
+      sampler: new sdk.AlwaysOnSampler(),
+    });
     return new Tracer(provider.getTracer("rubato"), api, provider, options, epochOffsetUs);
   }
 

@@ -41,12 +41,19 @@ export class FakePool implements WorkerPool {
     private readonly execMs: (batch: RunBatch) => number,
   ) {
     this.scales = groups.flatMap((group) => [...group.scales]);
-    this.lanes = this.scales.map(() => ({ waiting: [], running: null, startedAt: 0, timer: null, isUp: false, stallMs: 0 }));
+    this.lanes = this.scales.map(() => ({
+      waiting: [],
+      running: null,
+      startedAt: 0,
+      timer: null,
+      isUp: false,
+      stallMs: 0,
+    }));
   }
 
   async start(onEvent: (event: PoolEvent) => void): Promise<void> {
     this.emit = onEvent;
-    this.lanes.forEach((_, accelerator) => this.join(accelerator));
+    for (let accelerator = 0; accelerator < this.lanes.length; accelerator++) this.join(accelerator);
   }
 
   async load(model: ModelSpec): Promise<void> {
@@ -69,7 +76,10 @@ export class FakePool implements WorkerPool {
     invariant(lane.isUp, `accelerator ${accelerator} is not there`);
     invariant(this.models.has(batch.model), `model ${batch.model} is not loaded`);
     invariant(batch.members.length > 0 && batch.members.every((member) => member.length > 0), "members have inputs");
-    invariant(lane.waiting.length + (lane.running === null ? 0 : 1) < 2, `accelerator ${accelerator} holds two batches`);
+    invariant(
+      lane.waiting.length + (lane.running === null ? 0 : 1) < 2,
+      `accelerator ${accelerator} holds two batches`,
+    );
     if (lane.running === null) this.begin(accelerator, batch);
     else lane.waiting.push(batch);
   }

@@ -95,7 +95,10 @@ describe("deadlines (D1)", () => {
   });
 
   it("takes the earlier of transport deadline and timeout, and refuses a timeout beyond the model's bound", async () => {
-    fake = await new FakeServer([modelSpec({ emulated: slow(200), timeoutMaxUs: durationUs(1_000_000) })], [group(1)]).start();
+    fake = await new FakeServer(
+      [modelSpec({ emulated: slow(200), timeoutMaxUs: durationUs(1_000_000) })],
+      [group(1)],
+    ).start();
     const receivedAt = fake.call().receivedAt;
     const early = await fake.infer({ timeoutMs: 500, receivedAt, transportDeadlineAt: (receivedAt + 40_000) as never });
     expect(early.error?.details.deadlineUs).toBe(40_000);

@@ -1,6 +1,7 @@
 /** `rubato serve`: serves a model repository until it is told to stop. */
-import { availableParallelism } from "node:os";
+
 import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { Command, Option } from "commander";
 import { loadServerConfig, type ServerConfig } from "../../config/server.js";
 import { RunFailed } from "../exit.js";
@@ -98,7 +99,8 @@ async function serve(config: ServerConfig, output: Output): Promise<void> {
         `rubato ready: ${running.httpUrl}${grpc}  models: ${names.length === 0 ? "none" : names.join(", ")}`,
       );
       for (const { name, state, reason } of server.repositoryIndex(false))
-        if (state !== "READY" && config.modelControl === "none") output.note(`rubato: model '${name}' is not served: ${reason}`);
+        if (state !== "READY" && config.modelControl === "none")
+          output.note(`rubato: model '${name}' is not served: ${reason}`);
       return stopped;
     },
     (error: unknown) => {
