@@ -1,16 +1,17 @@
 /** The command `rubato` and its subcommands. Each is a file under commands/ that loads heavy rooms only when it runs. */
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { checkCommand } from "./commands/check.js";
 import { goodputCommand } from "./commands/goodput.js";
 import { loadCommand } from "./commands/load.js";
+import { serveCommand } from "./commands/serve.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { type Output, processOutput } from "./output.js";
+import { packageVersion } from "./version.js";
 
 /** A subcommand; it throws what exit.ts turns into an exit code. */
 export type CommandFactory = (output: Output) => Command;
 
-const COMMANDS: readonly CommandFactory[] = [checkCommand, simulateCommand, goodputCommand, loadCommand];
+const COMMANDS: readonly CommandFactory[] = [serveCommand, checkCommand, simulateCommand, goodputCommand, loadCommand];
 
 export function buildProgram(output: Output = processOutput): Command {
   const program = new Command("rubato");
@@ -28,6 +29,7 @@ export function buildProgram(output: Output = processOutput): Command {
 Exit codes: 0 success, 1 the run failed, 2 the arguments or the input are wrong.
 
 Examples:
+  rubato serve                                                  the models of ./models, over HTTP and gRPC
   rubato check scenarios                                        validate every scenario of a folder
   rubato simulate scenarios/symphony/table2-resnet50.yaml       one simulated run
   rubato goodput scenarios/symphony/table2-resnet50.yaml        the highest rate it serves in time`,
@@ -39,9 +41,4 @@ Examples:
     program.addCommand(command);
   }
   return program;
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -41,6 +41,8 @@ export class OfferTable {
   rank: Float64Array;
   /** Accelerators that the present rate needs at the target batch size: r * l(b) / b. */
   demand: Float64Array;
+  /** 1: may leave before its window opens while nothing presses (set by the queue). */
+  mayLeaveIdle: Uint8Array;
 
   constructor(capacity: number) {
     this.size = new Int32Array(capacity);
@@ -49,6 +51,7 @@ export class OfferTable {
     this.leadUs = new Float64Array(capacity);
     this.rank = new Float64Array(capacity);
     this.demand = new Float64Array(capacity);
+    this.mayLeaveIdle = new Uint8Array(capacity);
   }
 
   grow(capacity: number): void {
@@ -60,6 +63,9 @@ export class OfferTable {
       grown.set(this[column]);
       this[column] = grown;
     }
+    const mayLeaveIdle = new Uint8Array(capacity);
+    mayLeaveIdle.set(this.mayLeaveIdle);
+    this.mayLeaveIdle = mayLeaveIdle;
   }
 }
 

@@ -25,6 +25,8 @@ export class RequestTable {
   deadline: Float64Array;
   /** The driver's own id for the request. */
   tag: Float64Array;
+  /** The handle that `add` gave out last; -1 before. */
+  lastAdded: RequestHandle = -1;
   private firstFree = -1;
   private used = 0;
   private liveCount = 0;
@@ -64,6 +66,7 @@ export class RequestTable {
     this.deadline[handle] = deadline;
     this.tag[handle] = tag;
     this.liveCount++;
+    this.lastAdded = handle;
     return handle;
   }
 

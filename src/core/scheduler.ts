@@ -166,16 +166,23 @@ export class Scheduler implements CoreView {
     this.freeAccelerator(batch, accelerator, at);
   }
 
+  /** Whether the batch is the one that runs, not the one behind it. */
+  isFirst(batch: BatchId): boolean {
+    return this.accelerators.running[this.batches.accelerator[batch]!] === batch;
+  }
+
   /**
    * The batch did not end. Its members go back to their queue when they have a try and time left, else they fail.
    * A batch that killed its worker, or that the model refused, is retried member by member, so that a poisonous request fails alone.
+   *
+   * @param hasBegun false when the driver knows that it never reached the accelerator. By default: whatever was first in line began.
    */
-  failed(batch: BatchId, cause: number, at: number): void {
+  failed(batch: BatchId, cause: number, at: number, hasBegun: boolean = this.isFirst(batch)): void {
     this.advance(at);
     const { batches, requests } = this;
     const accelerator = batches.accelerator[batch]!;
     const key = batches.queue[batch]!;
-    const started = this.accelerators.running[accelerator] === batch;
+    const started = hasBegun;
     const mayBeOneMember = cause === FAIL_MODEL_ERROR && batches.size[batch]! > 1;
     const alone = started && (cause === FAIL_WORKER_CRASHED || cause === FAIL_WORKER_HUNG || mayBeOneMember);
     const queue = this.queue(key);

@@ -78,7 +78,7 @@ export class RankArbiter implements Arbiter {
       return;
     }
     this.open.remove(key);
-    this.waiting.set(key, askAt > at && this.nothingPresses(at) ? at : askAt);
+    this.waiting.set(key, askAt > at && offers.mayLeaveIdle[key] === 1 && this.nothingPresses(at) ? at : askAt);
   }
 
   accelerated(id: AcceleratorId, at: number): void {
@@ -87,7 +87,7 @@ export class RankArbiter implements Arbiter {
       this.busy.remove(id);
       this.idle.set(id, this.order(id));
       // A queue that is not yet due may go at once now that something is idle.
-      if (this.waiting.size > 0 && this.nothingPresses(at))
+      if (this.waiting.size > 0 && this.core.offers.mayLeaveIdle[this.waiting.top()] === 1 && this.nothingPresses(at))
         this.waiting.set(this.waiting.top(), Math.min(at, this.waiting.topPriority()));
     } else this.busy.set(id, accelerators.freeAt[id]!);
   }

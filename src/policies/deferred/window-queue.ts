@@ -76,6 +76,7 @@ export class WindowQueue implements Queue {
     this.sizeMax = spec.latency.sizeMax;
     this.rate = new RateMeter(options.rateWindowUs);
     this.recent = options.idleDispatch ? new RecentRate(RECENT_ARRIVALS) : null;
+    core.offers.mayLeaveIdle[key] = options.idleDispatch ? 1 : 0;
     this.fastUs = new Float64Array(this.sizeMax + 2);
     this.planUs = new Float64Array(this.sizeMax + 2);
     this.target = 1;
@@ -176,7 +177,8 @@ export class WindowQueue implements Queue {
     }
     const { sizeMax } = this;
     if (options.drop === "expired") {
-      this.dropFront(pending.firstNotBefore(at), at);
+      // Who could not even begin by its deadline.
+      this.dropFront(pending.firstNotBefore(at + this.leadUs(1)), at);
       this.size = Math.max(
         Math.min(1, pending.length),
         this.largestBy(pending.length === 0 ? 0 : pending.deadlineAt(0), at, pending.length, 0),
@@ -209,6 +211,12 @@ export class WindowQueue implements Queue {
   /** Planned end of a batch of `size` that starts as soon as it can after `at`. */
   private endOf(size: number, at: number): number {
     return at + this.planUs[size]!;
+  }
+
+  /** How long before its start a batch of `size` must be handed over. */
+  private leadUs(size: number): number {
+    const { network } = this.core;
+    return network.controlUs + size * network.dataUsPerRequest;
   }
 
   private plan(): void {
@@ -261,13 +269,17 @@ export class WindowQueue implements Queue {
   }
 
   private publish(at: number): void {
-    const { offers, network } = this.core;
+    const { offers } = this.core;
     const { key, size } = this;
     offers.size[key] = size;
     if (size === 0) return;
-    const lead = network.controlUs + size * network.dataUsPerRequest;
+    const lead = this.leadUs(size);
     const deadline = this.pending.deadlineAt(0);
-    const latestAt = this.options.drop === "expired" ? deadline : deadline - this.options.slackUs - this.fastUs[size]!;
+    // The rule "expired" gives up a head that cannot begin alone, so a larger batch may be asked for until then.
+    const latestAt =
+      this.options.drop === "expired"
+        ? deadline + lead - this.leadUs(1)
+        : deadline - this.options.slackUs - this.fastUs[size]!;
     const opensAt = Math.min(this.opensAt(size, at), latestAt);
     offers.opensAt[key] = Math.max(at + lead, opensAt);
     offers.latestAt[key] = latestAt;
@@ -293,7 +305,11 @@ export class WindowQueue implements Queue {
       const deadline = pending.deadlineAt(index);
       core.drop(
         handle,
-        deadline < at ? DROP_EXPIRED : deadline < this.endOf(1, at) ? DROP_INFEASIBLE : DROP_PREDICTED_LATE,
+        deadline < at || this.options.drop === "expired"
+          ? DROP_EXPIRED
+          : deadline < this.endOf(1, at)
+            ? DROP_INFEASIBLE
+            : DROP_PREDICTED_LATE,
         at,
       );
     }

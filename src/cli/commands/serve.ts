@@ -1,0 +1,121 @@
+/** `rubato serve`: serves a model repository until it is told to stop. */
+
+import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { Command, Option } from "commander";
+import { loadServerConfig, type ServerConfig } from "../../config/server.js";
+import { RunFailed } from "../exit.js";
+import { integerWithin } from "../option-values.js";
+import type { Output } from "../output.js";
+import { packageVersion } from "../version.js";
+
+const CONFIG_FILE = "rubato.config.yaml";
+/** Ctrl-C is a person who waits; SIGTERM is a machine that may still be telling others to send elsewhere. */
+const QUIET_MS = { SIGINT: 100, SIGTERM: 2000 } as const;
+/** 128 + SIGINT: the convention for a process that was told twice. */
+const EXIT_AT_ONCE = 130;
+
+interface ServeOptions {
+  readonly models?: string;
+  readonly http?: number;
+  readonly grpc?: number;
+  readonly host?: string;
+  readonly config?: string;
+  readonly modelControl?: "none" | "explicit";
+}
+
+export function serveCommand(output: Output): Command {
+  const port = integerWithin({ min: 0, max: 65_535 });
+  return new Command("serve")
+    .summary("serve a model repository")
+    .description(
+      "Serves the models of a repository over HTTP and gRPC (Open Inference Protocol v2), with deadlines. Metrics are " +
+        "at /metrics of the HTTP port. SIGINT or SIGTERM ends it gracefully; a second one at once.",
+    )
+    .option("--models <dir>", "model repository (default: models)")
+    .option("--http <port>", "HTTP port; 0 = any free one (default: 8000)", port)
+    .option("--grpc <port>", "gRPC port; 0 = any free one (default: 8001)", port)
+    .option("--host <address>", "address to bind (default: 127.0.0.1)")
+    .option("--config <file>", `configuration file (default: ${CONFIG_FILE} in this folder, if there is one)`)
+    .addOption(
+      new Option("--model-control <mode>", "none: load every model at start; explicit: load by request").choices([
+        "none",
+        "explicit",
+      ]),
+    )
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rubato serve                                   the models of ./models on ports 8000 and 8001
+  rubato serve --models /srv/models --http 9000  another repository, another port`,
+    )
+    .action(async (options: ServeOptions) => {
+      await serve(configOf(options), output);
+    });
+}
+
+function configOf(options: ServeOptions): ServerConfig {
+  const file = options.config ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : null);
+  const config = loadServerConfig(
+    file,
+    { cpus: availableParallelism(), folder: process.cwd() },
+    {
+      ...(options.models === undefined ? {} : { models: options.models }),
+      ...(options.http === undefined ? {} : { httpPort: options.http }),
+      ...(options.grpc === undefined ? {} : { grpcPort: options.grpc }),
+      ...(options.host === undefined ? {} : { host: options.host }),
+    },
+  );
+  return options.modelControl === undefined ? config : { ...config, modelControl: options.modelControl };
+}
+
+async function serve(config: ServerConfig, output: Output): Promise<void> {
+  const { runServer } = await import("../../serve/running-server.js");
+  let break_: (error: unknown) => void = () => {};
+  const broken = new Promise<never>((_, reject) => {
+    break_ = reject;
+  });
+  const running = await runServer(config, packageVersion(), (error) => break_(error)).catch((error: unknown) => {
+    throw new RunFailed(`the server cannot start: ${(error as Error).message}`);
+  });
+  const { server, log } = running;
+  const stopped = new Promise<void>((resolve, reject) => {
+    let isEnding = false;
+    const onSignal = (signal: keyof typeof QUIET_MS): void => {
+      if (isEnding) process.exit(EXIT_AT_ONCE);
+      isEnding = true;
+      log.info({ signal }, "not ready any more; finishing what is in flight");
+      running.stop(QUIET_MS[signal]).then(resolve, reject);
+    };
+    process.on("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+  });
+  const ready = running.started.then(
+    () => {
+      const names = server.modelNames();
+      const grpc = running.grpcTarget === null ? "" : `  gRPC ${running.grpcTarget}`;
+      output.result(
+        `rubato ready: ${running.httpUrl}${grpc}  models: ${names.length === 0 ? "none" : names.join(", ")}`,
+      );
+      for (const { name, state, reason } of server.repositoryIndex(false))
+        if (state !== "READY" && config.modelControl === "none")
+          output.note(`rubato: model '${name}' is not served: ${reason}`);
+      return stopped;
+    },
+    (error: unknown) => {
+      throw new RunFailed(`the server cannot start: ${(error as Error).message}`);
+    },
+  );
+  try {
+    await Promise.race([ready, stopped, broken]);
+  } catch (error) {
+    log.fatal({ err: error }, "the server ends");
+    // What hangs must not keep a broken server from ending.
+    setTimeout(() => process.exit(1), 3000).unref();
+    if (error instanceof RunFailed) await running.stop(0).catch(() => {});
+    throw error;
+  }
+  // Timers and sockets of clients may be open still; everything of ours is done.
+  process.exit(0);
+}

@@ -1,0 +1,110 @@
+/**
+ * The live server's policy: models of one accelerator group share one arbiter, and each queue brings its own rules
+ * (deferred, eager or timeout; with or without an SLO) as plain numbers, so that they fit a ring record and an event log.
+ */
+import { invariant } from "../core/invariant.js";
+import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
+import { RankArbiter } from "./deferred/rank-arbiter.js";
+import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
+import type { DeferredOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
+
+export interface LiveQueueSpec extends QueueSpec {
+  readonly window: WindowQueueOptions;
+}
+
+export interface LiveDefaults {
+  /** Dispatch at once while nothing presses (design, "When nothing presses"). */
+  readonly idleDispatch: boolean;
+  readonly rateWindowUs: number;
+  /** The window of a deferred queue opens and closes this much early: a thread's timer fires up to 0.1 ms late. */
+  readonly slackUs: number;
+}
+
+export const LIVE_DEFAULTS: LiveDefaults = { idleDispatch: true, rateWindowUs: 1_000_000, slackUs: 100 };
+
+const TIMEOUT_FRACTION = 0.3;
+
+/** Every queue added must be a LiveQueueSpec. */
+export function livePolicy(): Policy {
+  return {
+    name: "live",
+    createQueue: (key: QueueKey, spec: QueueSpec, core: CoreView) => {
+      invariant("window" in spec, `queue ${key} of the live policy must bring window options`);
+      return new WindowQueue(key, spec, core, (spec as LiveQueueSpec).window);
+    },
+    // Queues say each whether they may leave idle.
+    createArbiter: (core: CoreView) => new RankArbiter(core, { idleDispatch: true }),
+  };
+}
+
+/**
+ * Rules of one model's queues.
+ *
+ * Without an SLO there is no promise to plan with: served as eager, and given up only when the deadline (its timeout)
+ * has passed, not when a profile says that it will.
+ */
+export function liveWindow(
+  policy: "deferred" | "eager" | "timeout",
+  options: Readonly<Record<string, unknown>>,
+  sloUs: number | null,
+  defaults: LiveDefaults,
+): WindowQueueOptions {
+  const { target, rate_window_s, timer_slack_us } = options as DeferredOptions;
+  const common = {
+    target: typeof target === "number" ? target : null,
+    rateWindowUs: rate_window_s === undefined ? defaults.rateWindowUs : rate_window_s * 1e6,
+    slackUs: timer_slack_us ?? (policy === "deferred" ? defaults.slackUs : 0),
+  };
+  const dropWithout = sloUs === null ? "expired" : "infeasible";
+  if (sloUs === null && policy === "deferred")
+    return { opens: "eager", timeoutUs: 0, drop: "expired", idleDispatch: false, ...common, slackUs: 0 };
+  if (policy === "deferred") {
+    const { idle_dispatch, head_drop } = options as DeferredOptions;
+    const idleDispatch = idle_dispatch ?? defaults.idleDispatch;
+    const drop = (head_drop ?? true) ? "window" : "infeasible";
+    return { opens: "frontrun", timeoutUs: 0, drop, idleDispatch, ...common };
+  }
+  const { drop } = options as EagerOptions;
+  if (policy === "eager")
+    return { opens: "eager", timeoutUs: 0, drop: drop ?? dropWithout, idleDispatch: false, ...common };
+  const { timeout_ms, timeout_fraction } = options as TimeoutOptions;
+  const timeoutUs =
+    timeout_ms !== undefined
+      ? Math.round(timeout_ms * 1000)
+      : Math.round((timeout_fraction ?? TIMEOUT_FRACTION) * (sloUs ?? 0));
+  return { opens: "timeout", timeoutUs, drop: drop ?? dropWithout, idleDispatch: false, ...common };
+}
+
+const OPENS = ["frontrun", "eager", "timeout"] as const;
+const DROPS = ["window", "infeasible", "expired"] as const;
+/** Numbers that `encodeWindow` writes. */
+export const WINDOW_NUMBERS = 7;
+
+export function encodeWindow(window: WindowQueueOptions, into: Float64Array, offset: number): void {
+  into[offset] = OPENS.indexOf(window.opens);
+  into[offset + 1] = window.timeoutUs;
+  into[offset + 2] = DROPS.indexOf(window.drop);
+  into[offset + 3] = window.target ?? 0;
+  into[offset + 4] = window.rateWindowUs;
+  into[offset + 5] = window.slackUs;
+  into[offset + 6] = window.idleDispatch ? 1 : 0;
+}
+
+export function decodeWindow(from: Float64Array, offset: number): WindowQueueOptions {
+  const opens = OPENS[from[offset]!];
+  const drop = DROPS[from[offset + 2]!];
+  invariant(
+    opens !== undefined && drop !== undefined,
+    `unknown window rule ${from[offset]} or drop rule ${from[offset + 2]}`,
+  );
+  const target = from[offset + 3]!;
+  return {
+    opens,
+    timeoutUs: from[offset + 1]!,
+    drop,
+    target: target === 0 ? null : target,
+    rateWindowUs: from[offset + 4]!,
+    slackUs: from[offset + 5]!,
+    idleDispatch: from[offset + 6] === 1,
+  };
+}

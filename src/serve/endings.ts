@@ -1,0 +1,65 @@
+/**
+ * What the client is told for each way a request can end without an answer, and each way it is refused before it
+ * began. The one table of cause -> error code (and so HTTP status and gRPC code) and reason; docs/errors.md shows it.
+ */
+import { DROP_REASONS, type DropReason, FAIL_CAUSES, type FailCause } from "../core/outcome.js";
+import type { ErrorCode } from "../wire/serving-error.js";
+
+export interface Ending {
+  readonly code: ErrorCode;
+  /** Whether a client should come back, and so is told when. */
+  readonly retryAfter: boolean;
+  /** A sentence for people; the numbers are in the error's details. */
+  readonly text: string;
+}
+
+const deadline = (text: string): Ending => ({ code: "deadline-exceeded", retryAfter: false, text });
+const exhausted = (text: string): Ending => ({ code: "resource-exhausted", retryAfter: true, text });
+const unavailable = (text: string): Ending => ({ code: "unavailable", retryAfter: true, text });
+
+export const DROP_ENDINGS: Readonly<Record<DropReason, Ending>> = {
+  expired: deadline("the deadline passed while the request was queued"),
+  infeasible: deadline("the model cannot answer by the deadline, even alone"),
+  "predicted-late": deadline("the request cannot be answered by its deadline behind what is queued"),
+  "queue-full": exhausted("the model's queue holds its limit of requests"),
+  "bytes-full": exhausted("the model's queue holds its limit of bytes"),
+  budget: deadline("the request has spent its share of the pipeline's time"),
+  skipped: deadline("the request was given up in favour of others"),
+  cancelled: { code: "cancelled", retryAfter: false, text: "the request was cancelled" },
+};
+
+export const LATE_ENDING: Ending = deadline("the deadline passed while the request was executing");
+
+export const FAIL_ENDINGS: Readonly<Record<FailCause, Ending>> = {
+  "worker-crashed": unavailable("the worker that ran the request ended"),
+  "worker-hung": unavailable("the worker that ran the request hung and was ended"),
+  "model-error": { code: "internal", retryAfter: false, text: "the model failed" },
+  "no-accelerator": unavailable("no accelerator that could run the model is left"),
+  draining: unavailable("the server is shutting down"),
+  internal: { code: "internal", retryAfter: false, text: "internal error" },
+};
+
+/** Refused before it was a request: counted apart, since it has not arrived. */
+export const REFUSALS = {
+  draining: unavailable("the server is shutting down"),
+  loading: unavailable("the model is being loaded"),
+  unloading: unavailable("the model is being unloaded"),
+  unloaded: unavailable("the model is not loaded"),
+  "no-accelerator": unavailable("no accelerator that could run the model is left"),
+  "in-flight-full": exhausted("the server holds its limit of requests"),
+  "scheduler-ring-full": exhausted("the scheduler has not yet taken what came before"),
+  "share-groups-full": exhausted("the model holds its limit of groups of unlike requests"),
+} as const satisfies Readonly<Record<string, Ending>>;
+export type Refusal = keyof typeof REFUSALS;
+
+/** Texts with which ONNX Runtime refuses what a client sent, as opposed to failing by itself. */
+const INPUT_TEXTS =
+  /INVALID_ARGUMENT|invalid dimensions|unexpected input data type|out of (data )?bounds|out of range|must be (with)?in|does not match the (model's )?expected|inconsistent (sizes|shapes?)|cannot broadcast|invalid input/i;
+
+/** The model refused a batch of one: the runtime's text says whether the request is at fault. */
+export function modelErrorCode(text: string): ErrorCode {
+  return INPUT_TEXTS.test(text) ? "invalid-argument" : "internal";
+}
+
+export const dropEnding = (reason: number): Ending => DROP_ENDINGS[DROP_REASONS[reason]!];
+export const failEnding = (cause: number): Ending => FAIL_ENDINGS[FAIL_CAUSES[cause]!];

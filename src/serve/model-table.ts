@@ -1,0 +1,202 @@
+/**
+ * Which models there are, which are served, and loading, unloading and reloading them while others are served.
+ *
+ * unknown -> loading -> ready -> unloading -> unavailable -> loading ...; a load that fails leaves a served model as it
+ * was and one that was not served unavailable, with the reason.
+ */
+import type { ModelSpec } from "../config/model.js";
+import { ServingError } from "../wire/serving-error.js";
+import { REFUSALS } from "./endings.js";
+import type { ModelStatistics, RepositoryIndexEntry } from "./gateway.js";
+import type { LiveDriver } from "./live-driver.js";
+import type { Log } from "./log.js";
+import type { ModelTimes } from "./model-times.js";
+import type { ServedModel } from "./served-model.js";
+import type { WorkerPool } from "./worker-pool.js";
+
+/** Where models come from and how long they take; given by whoever knows disks and profiles. */
+export interface ModelSource {
+  /** Names of all models of the repository, broken ones too. */
+  names(): readonly string[];
+  /** @throws ServingError what is wrong with it, or not-found. */
+  read(name: string): ModelSpec;
+  /** Its profile: kept from before, or measured now on the pool, where it is loaded. */
+  times(spec: ModelSpec): Promise<ModelTimes>;
+}
+
+interface Entry {
+  state: RepositoryIndexEntry["state"];
+  version: string;
+  reason: string;
+  /** What is served; stays while a newer one is loading. */
+  served: ServedModel | null;
+}
+
+export class ModelTable {
+  private readonly entries = new Map<string, Entry>();
+  private readonly busy = new Map<string, Promise<void>>();
+  private readonly source: ModelSource;
+  private readonly pool: WorkerPool;
+  private readonly driver: LiveDriver;
+  private readonly log: Log;
+
+  constructor(source: ModelSource, pool: WorkerPool, driver: LiveDriver, log: Log) {
+    this.source = source;
+    this.pool = pool;
+    this.driver = driver;
+    this.log = log;
+  }
+
+  /** Lists the repository; nothing is loaded. */
+  scan(): void {
+    for (const name of this.source.names())
+      if (!this.entries.has(name))
+        this.entries.set(name, { state: "UNAVAILABLE", version: "", reason: "not loaded", served: null });
+  }
+
+  /** Loads every model listed, one at a time; the others are served if one is broken. @returns how many failed. */
+  async loadAll(): Promise<number> {
+    let failed = 0;
+    for (const name of [...this.entries.keys()]) {
+      try {
+        await this.load(name);
+      } catch {
+        failed++;
+      }
+    }
+    return failed;
+  }
+
+  /** The model that serves this name. @throws ServingError not-found or unavailable, naming model and version. */
+  serving(name: string, version: string): ServedModel {
+    const entry = this.entries.get(name);
+    if (entry === undefined)
+      throw new ServingError("not-found", `Request for unknown model: '${name}' is not found`, {
+        reason: "unknown-model",
+      });
+    const { served } = entry;
+    if (served === null) {
+      const reason = entry.state === "LOADING" ? "loading" : "unloaded";
+      throw new ServingError(
+        "unavailable",
+        `model '${name}': ${REFUSALS[reason].text}${entry.reason === "" ? "" : `: ${entry.reason}`}`,
+        {
+          reason,
+          retryAfterS: 1,
+        },
+      );
+    }
+    if (version !== "" && version !== served.spec.version)
+      throw new ServingError(
+        "not-found",
+        `Request for unknown model: '${name}' version ${version} is not found; version ${served.spec.version} is served`,
+        { reason: "unknown-version" },
+      );
+    return served;
+  }
+
+  names(): readonly string[] {
+    return [...this.entries].filter(([, entry]) => entry.served !== null).map(([name]) => name);
+  }
+
+  statistics(name: string | null, version: string): readonly ModelStatistics[] {
+    if (name !== null && name !== "") return [this.serving(name, version).statistics()];
+    return this.servedModels().map((model) => model.statistics());
+  }
+
+  index(onlyReady: boolean): readonly RepositoryIndexEntry[] {
+    const rows: RepositoryIndexEntry[] = [];
+    for (const [name, { state, version, reason }] of this.entries)
+      if (!onlyReady || state === "READY") rows.push({ name, version, state, reason });
+    return rows;
+  }
+
+  servedModels(): ServedModel[] {
+    return [...this.entries.values()].flatMap(({ served }) => (served === null ? [] : [served]));
+  }
+
+  /** Loads or reloads from disk. Calls for a model that is being loaded share the one load. */
+  load(name: string): Promise<void> {
+    const current = this.busy.get(name);
+    if (current !== undefined) return current;
+    return this.exclusively(name, () => this.loadNow(name));
+  }
+
+  /** Takes nothing new, serves what it has, leaves the workers. */
+  async unload(name: string): Promise<void> {
+    await this.busy.get(name)?.catch(() => {});
+    const entry = this.entries.get(name);
+    if (entry === undefined)
+      throw new ServingError("not-found", `Request for unknown model: '${name}' is not found`, {
+        reason: "unknown-model",
+      });
+    const { served } = entry;
+    if (served === null) return;
+    await this.exclusively(name, async () => {
+      entry.state = "UNLOADING";
+      entry.served = null;
+      await this.driver.removeModel(served);
+      await this.pool.unload(name);
+      Object.assign(entry, { state: "UNAVAILABLE", reason: "unloaded" });
+      this.log.info({ model: name }, "model unloaded");
+    });
+  }
+
+  private exclusively(name: string, work: () => Promise<void>): Promise<void> {
+    const promise = work().finally(() => {
+      if (this.busy.get(name) === promise) this.busy.delete(name);
+    });
+    this.busy.set(name, promise);
+    return promise;
+  }
+
+  private async loadNow(name: string): Promise<void> {
+    const known = this.entries.get(name);
+    const entry: Entry = known ?? { state: "UNKNOWN", version: "", reason: "", served: null };
+    if (entry.served === null) entry.state = "LOADING";
+    entry.reason = "";
+    const startedAt = performance.now();
+    let spec: ModelSpec;
+    let times: ModelTimes;
+    try {
+      spec = this.source.read(name);
+      // Only what the repository holds is listed: asking for other names must not grow the table.
+      this.entries.set(name, entry);
+      await this.pool.load(spec);
+      times = await this.source.times(spec);
+    } catch (thrown) {
+      const error = ServingError.from(thrown);
+      entry.reason = error.message;
+      if (entry.served === null) entry.state = "UNAVAILABLE";
+      this.log.error({ model: name, err: thrown }, "a model could not be loaded");
+      throw error;
+    }
+    const before = entry.served;
+    entry.served = this.driver.addModel(spec, times);
+    entry.state = "READY";
+    entry.version = spec.version;
+    entry.reason = this.warning(spec, times);
+    const aloneMs = times.us(1, null) / 1000;
+    this.log.info(
+      {
+        model: name,
+        version: spec.version,
+        group: spec.group,
+        aloneMs,
+        loadMs: Math.round(performance.now() - startedAt),
+      },
+      "model ready",
+    );
+    if (before !== null) void this.driver.removeModel(before);
+  }
+
+  /** An SLO that not even a lone request can keep: its requests will be refused as infeasible, and the owner should know. */
+  private warning(spec: ModelSpec, times: ModelTimes): string {
+    if (spec.sloUs === null) return "";
+    const aloneUs = times.us(1, null);
+    if (aloneUs <= spec.sloUs) return "";
+    const text = `slo_ms must be at least the profiled time of one request (${(aloneUs / 1000).toFixed(3)} ms); was ${spec.sloUs / 1000}`;
+    this.log.warn({ model: spec.name }, text);
+    return text;
+  }
+}

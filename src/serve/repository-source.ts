@@ -1,0 +1,66 @@
+import type { ModelSpec } from "../config/model.js";
+import { ServingError } from "../wire/serving-error.js";
+import type { Log } from "./log.js";
+import { type ModelProfile, profileOfEmulated } from "./model-profile.js";
+import type { ModelSource } from "./model-table.js";
+import { ModelTimes } from "./model-times.js";
+import type { ProcessPool } from "./process-pool.js";
+import { loadProfile, saveProfile } from "./profile-store.js";
+import { environmentOf, profileModel } from "./profiler.js";
+import { modelNames, readModel } from "./repository.js";
+
+export interface RepositorySourceOptions {
+  readonly folder: string;
+  /** Milliseconds to measure one model when it loads. */
+  readonly profileBudgetMs: number;
+  /** Measure even if a fitting profile is kept. */
+  readonly refresh: boolean;
+  /** Where profiles go that cannot be kept beside their model; null: nowhere. */
+  readonly cacheDir: string | null;
+}
+
+/** The repository on disk, with profiles kept beside the models and measured where none fits this machine. */
+export class RepositorySource implements ModelSource {
+  private readonly pool: ProcessPool;
+  private readonly log: Log;
+  private readonly options: RepositorySourceOptions;
+
+  constructor(pool: ProcessPool, log: Log, options: RepositorySourceOptions) {
+    this.pool = pool;
+    this.log = log;
+    this.options = options;
+  }
+
+  names(): readonly string[] {
+    return modelNames(this.options.folder);
+  }
+
+  read(name: string): ModelSpec {
+    if (!this.names().includes(name))
+      throw new ServingError("not-found", `Request for unknown model: '${name}' is not found in the repository`, {
+        reason: "unknown-model",
+      });
+    return readModel(this.options.folder, name);
+  }
+
+  async times(spec: ModelSpec): Promise<ModelTimes> {
+    return new ModelTimes(spec, await this.profile(spec));
+  }
+
+  private async profile(spec: ModelSpec): Promise<ModelProfile> {
+    if (spec.emulated !== null) return profileOfEmulated(spec);
+    const group = this.pool.groups.find((candidate) => candidate.name === spec.group)!;
+    const runtime = this.pool.runtimeOf(spec.group);
+    const { cacheDir, refresh, profileBudgetMs } = this.options;
+    const stored = refresh
+      ? null
+      : loadProfile(spec, environmentOf(spec, group.threads, group.count, runtime), cacheDir);
+    if (stored !== null && stored.staleness === null) return stored.profile;
+    if (stored !== null) this.log.info({ model: spec.name, because: stored.staleness }, "the stored profile is stale");
+    const profile = await profileModel(this.pool, spec, { budgetMs: profileBudgetMs, runtime });
+    const file = saveProfile(spec, profile, cacheDir);
+    if (file === null)
+      this.log.warn({ model: spec.name }, "the profile could not be kept: it is measured at every load");
+    return profile;
+  }
+}

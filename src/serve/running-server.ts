@@ -1,0 +1,130 @@
+/** A whole server from its configuration: log, workers, scheduler, models, doors; and its end. */
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { ServerConfig } from "../config/server.js";
+import { LIVE_DEFAULTS } from "../policies/live.js";
+import { monotonicNow } from "../wire/monotonic-clock.js";
+import type { Door } from "./door.js";
+import { createLog, type Log } from "./log.js";
+import { ProcessPool } from "./process-pool.js";
+import { RepositorySource } from "./repository-source.js";
+import { Server } from "./server.js";
+import { Tracer } from "./tracing.js";
+
+/** Requests that the scheduler may hold beyond what doors let in: answered at their deadline, not yet ended. */
+const SLOTS_SPARE = 1024;
+
+export interface RunningServer {
+  readonly server: Server;
+  readonly log: Log;
+  /** "http://127.0.0.1:8000" */
+  readonly httpUrl: string;
+  /** "127.0.0.1:8001"; null: no gRPC door. */
+  readonly grpcTarget: string | null;
+  /** Resolves when workers run and models are loaded (those that could be). Rejects when the server cannot start. */
+  readonly started: Promise<void>;
+  /** Ends gracefully; see Server.stop. @param quietMs time without a call after which the lame duck may end. */
+  stop(quietMs: number): Promise<void>;
+}
+
+/**
+ * Opens the doors first, so that health is answered while models load; `started` says when they have.
+ *
+ * @param version of the server. @param onBroken a bug: the process should end.
+ */
+export async function runServer(
+  config: ServerConfig,
+  version: string,
+  onBroken: (error: unknown) => void,
+): Promise<RunningServer> {
+  const log = await createLog(config.log.level, config.log.pretty);
+  const tracer =
+    config.tracing === null
+      ? null
+      : await Tracer.create(
+          { endpoint: config.tracing.otlpEndpoint, sample: config.tracing.sample, version },
+          Date.now() * 1000 - monotonicNow(),
+        );
+  const { workers, profile, scheduler, http, grpc } = config;
+  const pool = new ProcessPool(config.groups, {
+    log: ({ level, message }) => log[level](message),
+    providers: workers.providers,
+    hangFactor: workers.hangFactor,
+    hangFloorMs: workers.hangFloorUs / 1000,
+    loadTimeoutMs: workers.loadTimeoutUs / 1000,
+    warmUpMs: workers.warmUpUs / 1000,
+    memoryBytesMax: workers.memoryMaxBytes,
+  });
+  const source = new RepositorySource(pool, log, {
+    folder: config.modelsDir,
+    profileBudgetMs: profile.budgetUs / 1000,
+    refresh: profile.refresh,
+    cacheDir: path.join(tmpdir(), "rubato-profiles"),
+  });
+  const server = new Server({
+    pool,
+    log,
+    tracer,
+    slots: http.inFlightMax + (grpc?.inFlightMax ?? 0) + SLOTS_SPARE,
+    retriesMax: config.retryMax,
+    policyDefaults: {
+      ...LIVE_DEFAULTS,
+      idleDispatch: scheduler.idleDispatch,
+      rateWindowUs: scheduler.rateWindowUs,
+    },
+    eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
+    models: source,
+    modelControl: config.modelControl,
+    onBroken,
+  });
+  const common = {
+    version,
+    onInternalError: (error: Error) => log.error({ err: error.cause ?? error }, "internal error"),
+  };
+  const doors: Door[] = [];
+  try {
+    // Loaded only here: the rest of the command line must not wait for them.
+    const { createHttpDoor } = await import("./http/door.js");
+    doors.push(
+      await createHttpDoor(server, {
+        ...common,
+        host: http.host,
+        port: http.port,
+        bodyBytesMax: http.bodyMaxBytes,
+        inFlightRequestsMax: http.inFlightMax,
+        inFlightBytesMax: http.inFlightMaxBytes,
+        connectionsMax: http.connectionsMax,
+        jsonThreads: http.jsonThreads,
+      }),
+    );
+    if (grpc !== null) {
+      const { createGrpcDoor } = await import("./grpc/door.js");
+      doors.push(
+        await createGrpcDoor(server, {
+          ...common,
+          host: grpc.host,
+          port: grpc.port,
+          bodyBytesMax: grpc.messageMaxBytes,
+          inFlightRequestsMax: grpc.inFlightMax,
+          inFlightBytesMax: grpc.inFlightMaxBytes,
+        }),
+      );
+    }
+  } catch (error) {
+    await Promise.all(doors.map((door) => door.close(0)));
+    throw error;
+  }
+  const closeDoors = async (graceMs: number): Promise<void> => {
+    await Promise.all(doors.map((door) => door.close(graceMs)));
+  };
+  return {
+    server,
+    log,
+    httpUrl: `http://${hostText(http.host)}:${doors[0]!.port}`,
+    grpcTarget: grpc === null ? null : `${hostText(grpc.host)}:${doors[1]!.port}`,
+    started: server.start(),
+    stop: (quietMs) => server.stop(config.drainUs / 1000, quietMs, monotonicNow, closeDoors),
+  };
+}
+
+const hostText = (host: string): string => (host.includes(":") ? `[${host}]` : host);

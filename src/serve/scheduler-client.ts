@@ -1,0 +1,358 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import type { LogGroup } from "../core/event-log.js";
+import { invariant } from "../core/invariant.js";
+import type { WindowQueueOptions } from "../policies/deferred/window-queue.js";
+import { encodeWindow, WINDOW_NUMBERS } from "../policies/live.js";
+import { monotonicNow } from "../wire/monotonic-clock.js";
+import { createRing, RING_WIDTH, RingReader, RingWriter } from "../wire/ring.js";
+import { SchedulerLoop } from "./scheduler-loop.js";
+import {
+  ADD_QUEUE,
+  ARRIVE,
+  BATCH_FAILED,
+  BATCH_FINISHED,
+  CANCEL,
+  DISPATCH,
+  END,
+  FAIL_QUEUE,
+  JOIN,
+  LEAVE,
+  NUMBERS,
+  REMOVE_QUEUE,
+  type SchedulerSetup,
+  STATS_LENGTH,
+  STOP,
+  STOPPED,
+} from "./scheduler-protocol.js";
+
+/** A batch to run, as the scheduler decided. The record is reused: read it during the call. */
+export interface DispatchRecord {
+  group: number;
+  batch: number;
+  accelerator: number;
+  queue: number;
+  execAt: number;
+  execUs: number;
+  close: number;
+  /** Moment of the decision. */
+  at: number;
+  /** When the batch could first have gone. */
+  openedAt: number;
+  readonly slots: number[];
+}
+
+export interface SchedulerEvents {
+  dispatched(record: DispatchRecord): void;
+  /** The request in this slot ended; the slot is free again. */
+  ended(slot: number, outcome: number, reason: number, execStartAt: number, at: number): void;
+  /** The scheduler broke: nothing more will come. */
+  broke(error: unknown): void;
+}
+
+export interface SchedulerClientOptions {
+  readonly groups: readonly LogGroup[];
+  /** Most requests at once; slots are in [0, slots). */
+  readonly slots: number;
+  /** thread: the server's way. inline: on this thread, with its timers, for tests and for small programs. */
+  readonly mode: "thread" | "inline";
+  readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
+  /** Records a ring holds; default 16384. */
+  readonly ringRecords?: number;
+}
+
+export interface QueueRecord {
+  readonly group: number;
+  readonly queue: number;
+  readonly sloUs: number;
+  readonly lengthMax: number;
+  readonly window: WindowQueueOptions;
+  /** l(1), l(2), ... in µs. */
+  readonly timesUs: ArrayLike<number>;
+}
+
+const RING_RECORDS = 16_384;
+
+/**
+ * The main thread's end of the rings. Records of one tick travel together (a failed batch and the accelerator that
+ * left with it are seen at once), published in a microtask.
+ *
+ * Only arrivals can be refused (`arrive` says false); every other record waits in a backlog when the ring is full. The
+ * backlog is bounded by what is in flight.
+ */
+export class SchedulerClient {
+  readonly stats: Float64Array;
+  private readonly writer: RingWriter;
+  private readonly reader: RingReader;
+  private readonly events: SchedulerEvents;
+  private readonly setup: SchedulerSetup;
+  private readonly mode: "thread" | "inline";
+  private readonly backlog: number[][] = [];
+  private threadEnded: Promise<unknown> = Promise.resolve();
+  private isPublishing = false;
+  private hasStopped = false;
+  private onStopped: (() => void) | null = null;
+  private readonly record: DispatchRecord = {
+    group: 0,
+    batch: 0,
+    accelerator: 0,
+    queue: 0,
+    execAt: 0,
+    execUs: 0,
+    close: 0,
+    at: 0,
+    openedAt: 0,
+    slots: [],
+  };
+
+  constructor(options: SchedulerClientOptions, events: SchedulerEvents) {
+    const records = options.ringRecords ?? RING_RECORDS;
+    this.setup = {
+      groups: options.groups,
+      slots: options.slots,
+      toScheduler: createRing(records),
+      fromScheduler: createRing(records),
+      stats: new SharedArrayBuffer(STATS_LENGTH * Float64Array.BYTES_PER_ELEMENT),
+      eventLog: options.eventLog,
+    };
+    this.mode = options.mode;
+    this.stats = new Float64Array(this.setup.stats);
+    this.writer = new RingWriter(this.setup.toScheduler);
+    this.reader = new RingReader(this.setup.fromScheduler);
+    this.events = events;
+  }
+
+  start(): void {
+    if (this.mode === "thread") {
+      const thread = new Worker(compiled("./scheduler-thread.js"), { workerData: this.setup, name: "scheduler" });
+      thread.on("error", (error) => this.broke(error));
+      thread.on("exit", (code) => {
+        if (!this.hasStopped) this.broke(new Error(`the scheduler's thread ended with code ${code}`));
+      });
+      this.threadEnded = new Promise((resolve) => thread.once("exit", resolve));
+    } else void this.runInline();
+    void this.listen();
+  }
+
+  /** @returns false when the ring is full: the request has not entered. */
+  arrive(slot: number, queue: number, arrivalAt: number, deadline: number): boolean {
+    if (this.backlog.length > 0) return false;
+    const offset = this.writer.claim();
+    if (offset < 0) return false;
+    const { cells } = this.writer;
+    cells[offset] = ARRIVE;
+    cells[offset + 1] = slot;
+    cells[offset + 2] = queue;
+    cells[offset + 3] = arrivalAt;
+    cells[offset + 4] = deadline;
+    this.publishSoon();
+    return true;
+  }
+
+  cancel(slot: number): void {
+    this.send(CANCEL, slot);
+  }
+
+  finished(group: number, batch: number, startAt: number, endAt: number): void {
+    this.send(BATCH_FINISHED, group, batch, startAt, endAt);
+  }
+
+  /** @param hasBegun false: it never reached the accelerator; null: the scheduler knows by its own order. */
+  failed(group: number, batch: number, cause: number, hasBegun: boolean | null): void {
+    this.send(BATCH_FAILED, group, batch, cause, hasBegun === null ? -1 : hasBegun ? 1 : 0);
+  }
+
+  join(group: number, accelerator: number, scale: number): void {
+    this.send(JOIN, group, accelerator, scale);
+  }
+
+  leave(group: number, accelerator: number): void {
+    this.send(LEAVE, group, accelerator);
+  }
+
+  addQueue(record: QueueRecord): void {
+    const { timesUs } = record;
+    const numbers = new Float64Array(WINDOW_NUMBERS + timesUs.length);
+    encodeWindow(record.window, numbers, 0);
+    numbers.set(Array.from(timesUs), WINDOW_NUMBERS);
+    const { group, queue, sloUs, lengthMax } = record;
+    const message = [[ADD_QUEUE, group, queue, sloUs, lengthMax, timesUs.length]];
+    for (let at = 0; at < numbers.length; at += RING_WIDTH - 1)
+      message.push([NUMBERS, ...numbers.subarray(at, at + RING_WIDTH - 1)]);
+    invariant(message.length < this.writer.capacity, `queue of ${timesUs.length} sizes must fit the ring`);
+    // Its records are shown together: the scheduler reads them as one.
+    if (this.backlog.length > 0 || this.writer.free < message.length) this.backlog.push(message.flatMap(padded));
+    else for (const part of message) this.write(part);
+    this.publishSoon();
+  }
+
+  removeQueue(queue: number): void {
+    this.send(REMOVE_QUEUE, queue);
+  }
+
+  failQueue(queue: number, cause: number): void {
+    this.send(FAIL_QUEUE, queue, cause);
+  }
+
+  /** Ends the scheduler after what was sent before; resolves when it has ended and its log is written. */
+  async stop(): Promise<void> {
+    if (this.hasStopped) return;
+    await new Promise<void>((resolve) => {
+      this.onStopped = resolve;
+      this.send(STOP);
+    });
+    await this.threadEnded;
+  }
+
+  private send(...record: number[]): void {
+    if (this.backlog.length > 0 || this.writer.free === 0) this.backlog.push(padded(record));
+    else this.write(record);
+    this.publishSoon();
+  }
+
+  private write(record: readonly number[]): void {
+    const offset = this.writer.claim();
+    for (let cell = 0; cell < record.length; cell++) this.writer.cells[offset + cell] = record[cell]!;
+  }
+
+  private publishSoon(): void {
+    if (this.isPublishing) return;
+    this.isPublishing = true;
+    queueMicrotask(this.publish);
+  }
+
+  private readonly publish = (): void => {
+    this.isPublishing = false;
+    while (this.backlog.length > 0) {
+      const message = this.backlog[0]!;
+      if (this.writer.free < message.length / RING_WIDTH) break;
+      this.backlog.shift();
+      for (let at = 0; at < message.length; at += RING_WIDTH) this.write(message.slice(at, at + RING_WIDTH));
+    }
+    this.writer.publish();
+    if (this.backlog.length > 0 && !this.hasStopped) {
+      this.isPublishing = true;
+      setTimeout(this.publish, 1);
+    }
+  };
+
+  private async listen(): Promise<void> {
+    try {
+      while (!this.hasStopped) {
+        this.drain();
+        const rung = this.reader.waitAsync();
+        if (rung !== null) await rung;
+        // Something is there already: other callbacks get their turn first.
+        else await new Promise((resolve) => setImmediate(resolve));
+      }
+    } catch (error) {
+      this.broke(error);
+    }
+  }
+
+  private drain(): void {
+    const { reader } = this;
+    const { cells } = reader;
+    for (let available = reader.available; available > 0; available = reader.available) {
+      const offset = reader.offsetAt(0);
+      const kind = cells[offset]!;
+      if (kind === END) {
+        const slot = cells[offset + 1]!;
+        const outcome = cells[offset + 2]!;
+        const reason = cells[offset + 3]!;
+        const execStartAt = cells[offset + 4]!;
+        const at = cells[offset + 5]!;
+        reader.release(1);
+        this.events.ended(slot, outcome, reason, execStartAt, at);
+      } else if (kind === DISPATCH) {
+        const parts = 1 + Math.ceil(cells[offset + 5]! / (RING_WIDTH - 1));
+        // The rest of it is still being written when the ring was full in the middle of it.
+        if (available < parts) return;
+        this.readDispatch(offset, parts);
+        reader.release(parts);
+        this.events.dispatched(this.record);
+      } else {
+        invariant(kind === STOPPED, `unknown record ${kind} from the scheduler`);
+        reader.release(1);
+        this.hasStopped = true;
+        this.onStopped?.();
+        return;
+      }
+    }
+  }
+
+  private readDispatch(offset: number, parts: number): void {
+    const { record, reader } = this;
+    const { cells } = reader;
+    record.group = cells[offset + 1]!;
+    record.batch = cells[offset + 2]!;
+    record.accelerator = cells[offset + 3]!;
+    record.queue = cells[offset + 4]!;
+    const size = cells[offset + 5]!;
+    record.execAt = cells[offset + 6]!;
+    record.execUs = cells[offset + 7]!;
+    record.close = cells[offset + 8]!;
+    record.at = cells[offset + 9]!;
+    record.openedAt = cells[offset + 10]!;
+    record.slots.length = 0;
+    for (let part = 1; part < parts; part++) {
+      const at = reader.offsetAt(part);
+      for (let cell = 1; cell < RING_WIDTH && record.slots.length < size; cell++) record.slots.push(cells[at + cell]!);
+    }
+  }
+
+  /** The thread's loop on this thread; timers have steps of 1 ms. */
+  private async runInline(): Promise<void> {
+    try {
+      const loop = new SchedulerLoop(
+        this.setup,
+        () => invariant(false, "an inline scheduler's ring must hold all that one turn says"),
+        null,
+      );
+      while (!loop.isStopped) {
+        const dueAt = loop.turn(monotonicNow());
+        if (loop.isStopped) return;
+        const waitMs = (dueAt - monotonicNow()) / 1000;
+        if (waitMs <= 0) {
+          await new Promise((resolve) => setImmediate(resolve));
+          continue;
+        }
+        const rung = loop.wokenAsync();
+        if (rung === null) continue;
+        if (!Number.isFinite(waitMs)) {
+          await rung;
+          continue;
+        }
+        let timer: NodeJS.Timeout | undefined;
+        await Promise.race([
+          rung,
+          new Promise((resolve) => {
+            timer = setTimeout(resolve, Math.min(waitMs, 1000));
+          }),
+        ]);
+        clearTimeout(timer);
+      }
+    } catch (error) {
+      this.broke(error);
+    }
+  }
+
+  private broke(error: unknown): void {
+    if (this.hasStopped) return;
+    this.hasStopped = true;
+    this.onStopped?.();
+    this.events.broke(error);
+  }
+}
+
+function padded(record: readonly number[]): number[] {
+  return [...record, ...new Array<number>(RING_WIDTH - record.length).fill(0)];
+}
+
+/** Threads run JavaScript: from sources (tests) the build beside them is taken. */
+function compiled(module: string): URL {
+  const beside = new URL(module, import.meta.url);
+  if (existsSync(fileURLToPath(beside))) return beside;
+  return new URL(`../../dist/serve/${module}`, import.meta.url);
+}

@@ -1,0 +1,167 @@
+import type { ModelSpec } from "../config/model.js";
+import { ServingError } from "../wire/serving-error.js";
+import type {
+  Gateway,
+  InferCall,
+  InferHandler,
+  ModelStatistics,
+  ParameterValue,
+  RepositoryIndexEntry,
+} from "./gateway.js";
+import { LiveDriver, type LiveDriverOptions } from "./live-driver.js";
+import { type ModelSource, ModelTable } from "./model-table.js";
+import { shareGroup } from "./share-group.js";
+import { validateInputs, validateOutputs } from "./validate-inputs.js";
+
+export interface ServerOptions extends LiveDriverOptions {
+  readonly models: ModelSource;
+  /** none: every model is loaded at the start; explicit: none is, models are loaded and unloaded by request. */
+  readonly modelControl: "none" | "explicit";
+}
+
+/**
+ * The server behind its doors: checks a call against its model, hands it to the driver, manages the models.
+ *
+ * starting -> serving -> lame duck (not ready, but serving what still comes) -> closing (refuses) -> closed.
+ */
+export class Server implements Gateway {
+  readonly driver: LiveDriver;
+  readonly models: ModelTable;
+  private readonly options: ServerOptions;
+  private phase: "starting" | "serving" | "lame-duck" | "closing" | "closed" = "starting";
+  private failedLoads = 0;
+  private lastCallAt = 0;
+
+  constructor(options: ServerOptions) {
+    this.options = options;
+    this.driver = new LiveDriver(options);
+    this.models = new ModelTable(options.models, options.pool, this.driver, options.log);
+  }
+
+  /** Starts scheduler and workers and loads the models. Calls for models that are ready are served meanwhile. */
+  async start(): Promise<void> {
+    await this.driver.start();
+    this.models.scan();
+    if (this.options.modelControl === "none") this.failedLoads = await this.models.loadAll();
+    if (this.phase === "starting") this.phase = "serving";
+  }
+
+  get live(): boolean {
+    return this.phase !== "closed";
+  }
+
+  /** Not while models are loaded at the start, not when all of them failed, not from the first signal to end. */
+  get ready(): boolean {
+    if (this.phase !== "serving") return false;
+    return this.failedLoads === 0 || this.models.names().length > 0;
+  }
+
+  infer(call: InferCall, handler: InferHandler): () => void {
+    this.lastCallAt = call.receivedAt;
+    const model = this.models.serving(call.model, call.version);
+    const rows = validateInputs(model.spec, call.inputs);
+    validateOutputs(model.spec, call.outputs);
+    const { key, extent } = shareGroup(model.spec, call.inputs);
+    return this.driver.infer(model, call, { key, rows, extent }, handler);
+  }
+
+  modelNames(): readonly string[] {
+    return this.models.names();
+  }
+
+  model(name: string, version: string): ModelSpec {
+    return this.models.serving(name, version).spec;
+  }
+
+  modelReady(name: string, version: string): boolean {
+    try {
+      return !this.models.serving(name, version).isLeaving && this.phase !== "closing" && this.phase !== "closed";
+    } catch (error) {
+      if (error instanceof ServingError && error.code === "unavailable") return false;
+      throw error;
+    }
+  }
+
+  statistics(name: string | null, version: string): readonly ModelStatistics[] {
+    return this.models.statistics(name, version);
+  }
+
+  repositoryIndex(onlyReady: boolean): readonly RepositoryIndexEntry[] {
+    this.models.scan();
+    return this.models.index(onlyReady);
+  }
+
+  async load(name: string, parameters: Readonly<Record<string, ParameterValue>>): Promise<void> {
+    this.checkControl("load");
+    const unknown = Object.keys(parameters)[0];
+    if (unknown !== undefined)
+      throw new ServingError(
+        "unimplemented",
+        `load parameter '${unknown}' is not supported: the repository's files are what is loaded`,
+      );
+    await this.models.load(name);
+  }
+
+  async unload(name: string): Promise<void> {
+    this.checkControl("unload");
+    await this.models.unload(name);
+  }
+
+  metrics(): Promise<string> {
+    return this.driver.metrics.text();
+  }
+
+  /**
+   * Ends gracefully. Not ready at once; what still comes is served until nothing has come for `quietMs`, at most
+   * `drainMs`; then all is refused and what runs finishes or expires.
+   *
+   * @param closeDoors called once nothing new is to be accepted.
+   */
+  async stop(
+    drainMs: number,
+    quietMs: number,
+    now: () => number,
+    closeDoors: (graceMs: number) => Promise<void>,
+  ): Promise<void> {
+    if (this.phase === "closing" || this.phase === "closed") return;
+    this.phase = "lame-duck";
+    const endsAt = now() + drainMs * 1000;
+    const startedAt = now();
+    const isQuiet = (): boolean =>
+      now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.inFlight === 0;
+    while (now() < endsAt && !isQuiet()) await pause(Math.min(20, Math.max(1, (endsAt - now()) / 1000)));
+    this.phase = "closing";
+    this.driver.refuseAll();
+    const leftMs = Math.max(0, (endsAt - now()) / 1000);
+    // What waits may still run while time is left; then it fails, and only what runs is waited for.
+    await Promise.race([this.driver.idle(), pause(leftMs)]);
+    this.driver.failWaiting();
+    const longestMs = Math.max(
+      1000,
+      ...this.models
+        .servedModels()
+        .map(({ times, spec }) => (3 * times.us(Math.max(1, spec.batchSizeMax), null)) / 1000),
+    );
+    await Promise.race([this.driver.idle(), pause(longestMs)]);
+    await closeDoors(1000);
+    await this.options.pool.stop(1000);
+    await this.driver.stop();
+    await this.options.tracer?.shutdown();
+    this.phase = "closed";
+  }
+
+  private checkControl(what: string): void {
+    if (this.options.modelControl === "explicit") return;
+    throw new ServingError(
+      "unavailable",
+      `explicit model load / unload is not allowed if polling is enabled: ${what} needs model_control 'explicit'; was 'none'`,
+      { reason: "model-control" },
+    );
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}

@@ -1,0 +1,132 @@
+/**
+ * A ring of fixed-width records between two threads: one writes, one reads, nobody locks and nothing is allocated.
+ *
+ * Cells are doubles in a SharedArrayBuffer: whole microseconds and ids are exact. Records become visible together, at
+ * `publish`, which also wakes a reader that sleeps in Atomics.wait or Atomics.waitAsync. A full ring is the writer's
+ * named outcome: `claim` says -1 and writes nothing.
+ */
+import { invariant } from "../core/invariant.js";
+
+/** Doubles per record. */
+export const RING_WIDTH = 12;
+/** Records published so far, modulo 2^32; what a reader sleeps on. */
+const TAIL = 0;
+/** Records released so far, modulo 2^32; what a writer of a full ring sleeps on. Kept a cache line away from TAIL. */
+const HEAD = 16;
+const CONTROL_LENGTH = 32;
+
+export interface RingMemory {
+  readonly control: SharedArrayBuffer;
+  readonly cells: SharedArrayBuffer;
+}
+
+/** @param records capacity; a power of two in [2, 2^24]. */
+export function createRing(records: number): RingMemory {
+  const isPower = Number.isInteger(records) && records >= 2 && records <= 2 ** 24 && (records & (records - 1)) === 0;
+  invariant(isPower, `ring capacity must be a power of two in [2, 2^24]; was ${records}`);
+  return {
+    control: new SharedArrayBuffer(CONTROL_LENGTH * Int32Array.BYTES_PER_ELEMENT),
+    cells: new SharedArrayBuffer(records * RING_WIDTH * Float64Array.BYTES_PER_ELEMENT),
+  };
+}
+
+export class RingWriter {
+  /** Record data; write it at the offsets that `claim` returns. */
+  readonly cells: Float64Array;
+  readonly capacity: number;
+  private readonly control: Int32Array;
+  private readonly mask: number;
+  private tail: number;
+  private published: number;
+
+  constructor(memory: RingMemory) {
+    this.control = new Int32Array(memory.control);
+    this.cells = new Float64Array(memory.cells);
+    this.capacity = this.cells.length / RING_WIDTH;
+    this.mask = this.capacity - 1;
+    this.tail = Atomics.load(this.control, TAIL);
+    this.published = this.tail;
+  }
+
+  /** Records that can be claimed now. */
+  get free(): number {
+    return this.capacity - ((this.tail - Atomics.load(this.control, HEAD)) | 0);
+  }
+
+  /** @returns offset of a fresh record in `cells`, or -1 when the ring is full. The reader sees it after `publish`. */
+  claim(): number {
+    if (this.free <= 0) return -1;
+    const offset = (this.tail & this.mask) * RING_WIDTH;
+    this.tail = (this.tail + 1) | 0;
+    return offset;
+  }
+
+  /** Shows the reader everything claimed so far and wakes it; nothing happens when there is nothing new. */
+  publish(): void {
+    if (this.tail === this.published) return;
+    this.published = this.tail;
+    Atomics.store(this.control, TAIL, this.tail);
+    Atomics.notify(this.control, TAIL);
+  }
+
+  /** Sleeps until the reader released something or `timeoutMs` passed. Never on a main thread. */
+  waitForRoom(timeoutMs: number): void {
+    const head = Atomics.load(this.control, HEAD);
+    if (this.capacity - ((this.tail - head) | 0) > 0) return;
+    Atomics.wait(this.control, HEAD, head, timeoutMs);
+  }
+}
+
+export class RingReader {
+  readonly cells: Float64Array;
+  private readonly control: Int32Array;
+  private readonly mask: number;
+  private head: number;
+
+  constructor(memory: RingMemory) {
+    this.control = new Int32Array(memory.control);
+    this.cells = new Float64Array(memory.cells);
+    this.mask = this.cells.length / RING_WIDTH - 1;
+    this.head = Atomics.load(this.control, HEAD);
+  }
+
+  /** Records published and not yet released. */
+  get available(): number {
+    return (Atomics.load(this.control, TAIL) - this.head) | 0;
+  }
+
+  /** Offset in `cells` of the index-th unreleased record, index in [0, available). Valid until released. */
+  offsetAt(index: number): number {
+    return ((this.head + index) & this.mask) * RING_WIDTH;
+  }
+
+  /** Gives the first `count` records back to the writer. */
+  release(count: number): void {
+    if (count === 0) return;
+    this.head = (this.head + count) | 0;
+    Atomics.store(this.control, HEAD, this.head);
+    Atomics.notify(this.control, HEAD);
+  }
+
+  /** Sleeps until something is available or `timeoutMs` passed (Infinity: no limit). Never on a main thread. */
+  wait(timeoutMs: number): void {
+    Atomics.wait(this.control, TAIL, this.head, timeoutMs);
+  }
+
+  /**
+   * The same without blocking: resolves when something became available.
+   * @returns null when something is available already. It does not keep the process alive.
+   */
+  waitAsync(): Promise<unknown> | null {
+    const waiter = atomicsWaitAsync(this.control, TAIL, this.head);
+    return waiter.async ? waiter.value : null;
+  }
+}
+
+type WaitAsync = (
+  array: Int32Array,
+  index: number,
+  value: number,
+) => { async: false; value: string } | { async: true; value: Promise<string> };
+/** In Node since 16, in TypeScript's library only from ES2024. */
+const atomicsWaitAsync = (Atomics as unknown as { waitAsync: WaitAsync }).waitAsync;
