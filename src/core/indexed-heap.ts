@@ -59,9 +59,9 @@ export class IndexedHeap {
 
   /** Inserts the id or changes its priority. */
   set(id: number, priority: number): void {
-    const at = this.position[id]!;
+    const at = this.position[id];
+    if (at === undefined) violated(`heap id must be in [0, ${this.heap.length}); was ${id}`);
     if (at < 0) {
-      if (id >= this.heap.length) violated(`heap id must be in [0, ${this.heap.length}); was ${id}`);
       this.priority[id] = priority;
       this.siftUp(id, this.count++);
       return;
@@ -75,8 +75,8 @@ export class IndexedHeap {
 
   /** Removes the id; nothing happens when it is absent. */
   remove(id: number): void {
-    const at = this.position[id]!;
-    if (at < 0) return;
+    const at = this.position[id];
+    if (at === undefined || at < 0) return;
     this.position[id] = -1;
     const last = this.heap[--this.count]!;
     if (last === id) return;
