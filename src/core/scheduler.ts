@@ -203,6 +203,7 @@ export class Scheduler implements CoreView {
     const mayBeOneMember = cause === FAIL_MODEL_ERROR && batches.size[batch]! > 1;
     const alone = started && (cause === FAIL_WORKER_CRASHED || cause === FAIL_WORKER_HUNG || mayBeOneMember);
     const queue = this.queues[key];
+    const soonestAt = at + this.aloneUs(key);
     for (let handle = batches.first[batch]!; handle >= 0; ) {
       const following = requests.next[handle]!;
       if (requests.state[handle] === ABANDONED) requests.release(handle);
@@ -310,6 +311,15 @@ export class Scheduler implements CoreView {
     if (at < this.now) violated(`time must not run backwards: at ${this.now}, then ${at}`);
     this.now = at;
     if (at >= this.lookAt) this.giveChances(at);
+  }
+
+  /** Least time from a decision to the end of a batch of one; Infinity when the queue is gone. */
+  private aloneUs(key: QueueKey): number {
+    const { network, accelerators } = this;
+    const spec = this.specs[key];
+    if (spec === undefined) return Number.POSITIVE_INFINITY;
+    const execUs = Math.ceil(spec.latency.execUs[1]! * accelerators.fastestScale);
+    return network.controlUs + network.dataUsPerRequest + execUs;
   }
 
   private freeAccelerator(batch: BatchId, accelerator: AcceleratorId, at: number): void {
