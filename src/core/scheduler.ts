@@ -209,11 +209,11 @@ export class Scheduler implements CoreView {
       if (requests.state[handle] === ABANDONED) requests.release(handle);
       else if (
         queue !== undefined &&
-        (alone || !started) &&
-        requests.retries[handle]! < this.options.retriesMax + (started ? 0 : 1)
+        requests.deadline[handle]! >= soonestAt &&
+        (!started || (alone && requests.retries[handle]! < this.options.retriesMax))
       ) {
-        // A batch that never started did nothing wrong: its members do not spend their try, but are not returned for ever either.
-        requests.retries[handle] = requests.retries[handle]! + 1;
+        // A batch that never started did nothing wrong: its members do not spend their try; their deadline bounds them.
+        if (started) requests.retries[handle] = requests.retries[handle]! + 1;
         requests.state[handle] = QUEUED;
         requests.next[handle] = -1;
         queue.returned(handle, alone, at);
