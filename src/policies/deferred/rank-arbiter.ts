@@ -1,5 +1,6 @@
 import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
+import { violated } from "../../core/invariant.js";
 import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
 
 export interface RankArbiterOptions {
@@ -10,6 +11,8 @@ export interface RankArbiterOptions {
   readonly idleDispatch: boolean;
 }
 
+/** Decisions at one moment, far above what queues and accelerators can need: ends the process rather than hang it. */
+const TURNS_MAX = 1_000_000;
 /** Order of the first straggler: behind every accelerator id. */
 const SLOW = 2 ** 32;
 
@@ -113,7 +116,8 @@ export class RankArbiter implements Arbiter {
   }
 
   wake(at: number): void {
-    for (;;) {
+    for (let turn = 0; ; turn++) {
+      if (turn > TURNS_MAX) violated(`the arbiter took ${turn} decisions at ${at} without coming to rest`);
       if (this.open.size > 0 && this.idle.size > 0) this.grantIdle(at);
       else if (this.waiting.topPriority() <= at) this.offerOpened(this.waiting.pop(), at);
       else if (this.waiting.size > 0 && this.nothingPresses(at)) this.offerOpened(this.waiting.pop(), at);
