@@ -142,7 +142,8 @@ export class ChaosDriver implements CommandSink {
     else if (dice < 0.87) this.cancel();
     else if (dice < 0.9) {
       const id = this.pick(ACCELERATORS);
-      if (this.accelerators[id]!.present) {
+      // One that is there may also be declared anew, with another scale.
+      if (this.accelerators[id]!.present && random() < 0.7) {
         this.accelerators[id]!.present = false;
         scheduler.leave(id, now);
       } else this.join(id);
