@@ -3,13 +3,14 @@ import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { checkCommand } from "./commands/check.js";
 import { goodputCommand } from "./commands/goodput.js";
+import { loadCommand } from "./commands/load.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { type Output, processOutput } from "./output.js";
 
 /** A subcommand; it throws what exit.ts turns into an exit code. */
 export type CommandFactory = (output: Output) => Command;
 
-const COMMANDS: readonly CommandFactory[] = [checkCommand, simulateCommand, goodputCommand];
+const COMMANDS: readonly CommandFactory[] = [checkCommand, simulateCommand, goodputCommand, loadCommand];
 
 export function buildProgram(output: Output = processOutput): Command {
   const program = new Command("rubato");

@@ -1,96 +1,88 @@
 /** A report for people. The `--json` form is the report itself; this shows what a reader looks for first. */
+import type { LatencyQuantiles, OutcomeNumbers, Report } from "../measure/report.js";
+import type { GoodputReport } from "../report/scenario-goodput.js";
 import { formatNumber, formatPercent, renderPairs, renderTable } from "./table.js";
 
-export interface Percentiles {
-  readonly p50: number | null;
-  readonly p90: number | null;
-  readonly p99: number | null;
-  readonly p999: number | null;
-  readonly max: number | null;
-}
+const right = (title: string) => ({ title, align: "right" }) as const;
 
-/** Of one model or module. */
-export interface PartView {
-  readonly arrived: number;
-  readonly finished: number;
-  readonly late: number;
-  readonly dropped: number;
-  readonly failed: number;
-  readonly bad_rate: number;
-  readonly goodput_rps: number;
-  readonly latency_ms: Percentiles;
-  readonly batch_size: { readonly mean: number | null };
-}
-
-/** The fields of the common report that are shown. */
-export interface ReportView extends PartView {
-  readonly policy: string;
-  readonly seeds: readonly number[];
-  readonly duration_s: number;
-  readonly cancelled: number;
-  readonly finish_rate: number;
-  readonly invalid_rate: number;
-  readonly utilization: number;
-  readonly queue_delay_ms: Percentiles;
-  readonly batch_size: {
-    readonly mean: number | null;
-    readonly p50: number | null;
-    readonly p90: number | null;
-    readonly max: number | null;
-  };
-  readonly drops_by_reason: Readonly<Record<string, number>>;
-  readonly per_model: Readonly<Record<string, PartView>>;
-}
-
-export interface PeakGoodputView extends ReportView {
-  readonly peak_goodput_rps: number;
-  /** 95 % interval, where the search gives one. */
-  readonly peak_goodput_ci95?: readonly [number, number];
-}
-
-export function renderReport(name: string, report: ReportView): string {
+export function renderReport(name: string, report: Report): string {
   const seeds = report.seeds.length === 1 ? `seed ${report.seeds[0]}` : `${report.seeds.length} seeds`;
   const outcomes = (["finished", "late", "dropped", "failed"] as const)
     .map((outcome) => `${outcome} ${formatNumber(report[outcome])}`)
     .join(", ");
   const { batch_size: batch } = report;
+  const sizes = (["mean", "p50", "p90", "max"] as const).map((key) => `${key} ${formatNumber(batch[key])}`);
+  const wasted = `${formatPercent(report.invalid_rate)} of it on requests that did not finish`;
   const pairs: [string, string][] = [
     ["scenario", name],
-    ["policy", `${report.policy}, ${seeds}, ${formatNumber(report.duration_s)} s`],
+    [
+      "policy",
+      `${report.policy}, ${seeds}, ${formatNumber(report.duration_s)} s (${formatNumber(report.warmup_s)} s not counted)`,
+    ],
     ["requests", `arrived ${formatNumber(report.arrived)}: ${outcomes}`],
     ["goodput", `${formatNumber(report.goodput_rps)} requests/s`],
     ["bad", formatPercent(report.bad_rate)],
-    ["latency", renderPercentiles(report.latency_ms)],
-    ["queueing", renderPercentiles(report.queue_delay_ms)],
-    [
-      "batch",
-      `mean ${formatNumber(batch.mean)}, p50 ${formatNumber(batch.p50)}, p90 ${formatNumber(batch.p90)}, max ${formatNumber(batch.max)}`,
-    ],
-    ["utilization", `${formatPercent(report.utilization)}, of it wasted ${formatPercent(report.invalid_rate)}`],
+    ["latency", renderQuantiles(report.latency_ms)],
+    ["queueing", renderQuantiles(report.queue_delay_ms)],
+    ["batch", sizes.join(", ")],
+    ["utilization", `${formatPercent(report.utilization)}, ${wasted}`],
   ];
-  const drops = Object.entries(report.drops_by_reason).filter(([, count]) => count > 0);
-  if (drops.length > 0) {
-    pairs.push(["dropped", drops.map(([reason, count]) => `${reason} ${formatNumber(count)}`).join(", ")]);
-  }
+  const reasons = renderCounts(report.drops_by_reason);
+  if (reasons !== "") pairs.push(["dropped", reasons]);
+  const causes = renderCounts(report.failures_by_cause);
+  if (causes !== "") pairs.push(["failed", causes]);
   const text = renderPairs(pairs);
   const models = Object.entries(report.per_model);
   return models.length <= 1 ? text : `${text}\n\n${renderModels(models)}`;
 }
 
-export function renderPeakGoodput(name: string, peak: PeakGoodputView): string {
-  const interval = peak.peak_goodput_ci95;
-  const range = interval === undefined ? "" : ` (95 %: ${formatNumber(interval[0])} to ${formatNumber(interval[1])})`;
-  const head = renderPairs([["peak goodput", `${formatNumber(peak.peak_goodput_rps)} requests/s${range}`]]);
-  return `${head}\n\nAt that rate:\n${renderReport(name, peak)}`;
+/** The peak, the policies beside it, and the report at the peak. */
+export function renderGoodput(name: string, report: GoodputReport, models: readonly string[]): string {
+  const pairs: [string, string][] = [
+    ["peak goodput", `${renderPeak(report)} requests/s, ${report.policy}`],
+    ["limited by", `${models[report.worst_model] ?? "–"}, at ${formatPercent(report.bad_rate_max)} bad`],
+    ["measured", `${report.seeds.length} seeds, ${formatNumber(report.runs)} runs`],
+  ];
+  const beside = report.beside ?? [];
+  const parts = [renderPairs(pairs)];
+  if (beside.length > 0) parts.push(renderComparison([report, ...beside]));
+  parts.push(`At the peak:\n${renderReport(name, report)}`);
+  return parts.join("\n\n");
 }
 
-function renderPercentiles(ms: Percentiles): string {
+function renderPeak(report: GoodputReport): string {
+  if (report.found === "below") return "0 (even the lowest rate tried has a model above the limit)";
+  const bound = report.found === "above" ? "at least " : "";
+  return `${bound}${formatNumber(report.peak_goodput_rps)} (95 %: ${formatNumber(report.low_rps)} to ${formatNumber(report.high_rps)})`;
+}
+
+function renderComparison(reports: readonly GoodputReport[]): string {
+  const first = reports[0]!.peak_goodput_rps;
+  const rows = reports.map((report) => [
+    report.policy,
+    formatNumber(report.peak_goodput_rps),
+    `${formatNumber(report.low_rps)} to ${formatNumber(report.high_rps)}`,
+    first > 0 ? `${(report.peak_goodput_rps / first).toFixed(3)}x` : "–",
+    Object.entries(report.policy_options)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(" "),
+  ]);
+  return renderTable([{ title: "policy" }, right("peak"), right("95 %"), right("ratio"), { title: "options" }], rows);
+}
+
+function renderQuantiles(ms: LatencyQuantiles): string {
   const parts = (["p50", "p90", "p99", "p999", "max"] as const).map((key) => `${key} ${formatNumber(ms[key])}`);
   return `${parts.join(", ")} ms`;
 }
 
-function renderModels(models: readonly (readonly [string, PartView])[]): string {
-  const right = (title: string) => ({ title, align: "right" }) as const;
+function renderCounts(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${name} ${formatNumber(count)}`)
+    .join(", ");
+}
+
+function renderModels(models: readonly (readonly [string, OutcomeNumbers])[]): string {
   const titles = ["arrived", "finished", "late", "dropped", "failed", "bad", "requests/s", "p50 ms", "p99 ms", "batch"];
   const rows = models.map(([name, part]) => [
     name,

@@ -15,6 +15,11 @@ export interface TensorSpec {
   /** An axis whose extent differs between requests, and what to do about it; null: all -1 axes must be equal to share a batch. */
   readonly variable: VariableAxis | null;
   readonly optional: boolean;
+  /** An attention mask: where a request leaves it out it is made (1 = real, 0 = padding). Implies padValue 0. */
+  readonly mask?: boolean;
+  /** What warm-up and profiling feed: a value for every element (default 0; masks 1), extents for the -1 axes that nothing else fixes. */
+  readonly profileValue?: number;
+  readonly profileShape?: readonly number[];
 }
 
 export interface VariableAxis {

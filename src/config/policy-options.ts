@@ -16,6 +16,11 @@ const target = z
   .default("auto")
   .describe("Batch size that head dropping protects: `auto` follows the measured rate, a number fixes it.");
 
+/** Largest batch that an option may name. */
+const BATCH_SIZE_MAX = 65_536;
+/** An hour. */
+const TIMEOUT_US_MAX = 3_600_000_000;
+
 export const policyOptionSchemas = {
   deferred: z
     .strictObject({
@@ -78,6 +83,88 @@ export const policyOptionSchemas = {
       target,
     })
     .describe("A batch leaves when it is full or its oldest request has waited the timeout."),
+  tfserving: z
+    .strictObject({
+      max_batch_size: z
+        .int()
+        .min(1)
+        .max(BATCH_SIZE_MAX)
+        .optional()
+        .describe(
+          "Largest batch; the last of allowed_batch_sizes when that is given, else 1000 when absent. A model's own " +
+            "largest batch bounds it.",
+        ),
+      batch_timeout_micros: z
+        .int()
+        .min(0)
+        .max(TIMEOUT_US_MAX)
+        .default(0)
+        .describe(
+          "Microseconds that the open batch of a model waits, from its first request on. 0: a free accelerator takes " +
+            "whatever is there.",
+        ),
+      max_enqueued_batches: z
+        .int()
+        .min(1)
+        .max(100_000)
+        .default(10)
+        .describe(
+          "Batches of a model that may wait, the open one counted. A request that needs one more is dropped as " +
+            "queue-full.",
+        ),
+      allowed_batch_sizes: z
+        .array(z.int().min(1).max(BATCH_SIZE_MAX))
+        .min(1)
+        .max(64)
+        .optional()
+        .describe(
+          "Sizes that are executed, increasing, the last equal to max_batch_size: a batch costs what the next of them " +
+            "costs. Sizes above a model's largest batch are left out for that model.",
+        ),
+    })
+    .describe(
+      "TensorFlow Serving's batching: arrival order, models in turn, nothing looks at deadlines. num_batch_threads is " +
+        "the number of accelerators.",
+    ),
+  triton: z
+    .strictObject({
+      preferred_batch_size: z
+        .array(z.int().min(1).max(BATCH_SIZE_MAX))
+        .min(1)
+        .max(64)
+        .optional()
+        .describe("Batch sizes that are sent without waiting for more; the model's largest batch when absent."),
+      max_queue_delay_microseconds: z
+        .int()
+        .min(0)
+        .max(TIMEOUT_US_MAX)
+        .default(0)
+        .describe("Microseconds that the oldest request of a batch waits for others. 0: for none."),
+      max_queue_size: z
+        .int()
+        .min(0)
+        .max(10_000_000)
+        .default(0)
+        .describe(
+          "Waiting requests of a model beyond which one more is dropped as queue-full. 0: no limit of its own.",
+        ),
+      default_timeout_microseconds: z
+        .int()
+        .min(0)
+        .max(TIMEOUT_US_MAX)
+        .default(0)
+        .describe("Microseconds that a request may wait before timeout_action. 0: for ever."),
+      timeout_action: z
+        .enum(["REJECT", "DELAY"])
+        .default("REJECT")
+        .describe(
+          "`REJECT` drops a request whose timeout passed as expired; `DELAY` serves it after all whose timeout has not.",
+        ),
+    })
+    .describe(
+      "Triton's dynamic batcher: arrival order, preferred sizes, a delay counted from the oldest request, and the queue " +
+        "policy.",
+    ),
 } as const satisfies Record<string, z.ZodType>;
 
 export type PolicyName = keyof typeof policyOptionSchemas;
@@ -108,7 +195,49 @@ export function validatePolicyOptions(
       return { ...value, timeout_fraction: 0.3 };
     }
   }
+  if (policy === "tfserving") checkAllowedSizes(value, base, issues);
   return value;
+}
+
+/** TensorFlow Serving refuses the same: sizes must increase and end at the largest batch. */
+function checkAllowedSizes(value: PolicyOptions, base: FieldPath, issues: IssueList): void {
+  const sizes = value.allowed_batch_sizes as readonly number[] | undefined;
+  if (sizes === undefined) return;
+  sizes.forEach((size, index) => {
+    if (index > 0 && size <= sizes[index - 1]!) {
+      issues.add(
+        [...base, "allowed_batch_sizes", index],
+        `must be greater than the entry before it (${sizes[index - 1]}); was ${size}`,
+      );
+    }
+  });
+  const last = sizes.at(-1);
+  if (value.max_batch_size !== undefined && last !== value.max_batch_size) {
+    issues.add(
+      [...base, "allowed_batch_sizes", sizes.length - 1],
+      `must be equal to max_batch_size (${value.max_batch_size}) at the end; was ${last}`,
+    );
+  }
+}
+
+/** What valid options and valid models cannot do together. */
+export function checkOptionsForModels(
+  policy: PolicyName,
+  options: PolicyOptions,
+  models: readonly { readonly name: string; readonly batchSizeMax: number }[],
+  base: FieldPath,
+  issues: IssueList,
+): void {
+  const sizes = options.allowed_batch_sizes as readonly number[] | undefined;
+  if (policy !== "tfserving" || sizes === undefined) return;
+  for (const { name, batchSizeMax } of models) {
+    if (sizes[0]! > batchSizeMax) {
+      issues.add(
+        [...base, "allowed_batch_sizes", 0],
+        `must be at most the largest batch of model ${name} (${batchSizeMax}); was ${sizes[0]}`,
+      );
+    }
+  }
 }
 
 /** Options given on the command line over those of a scenario; one of two exclusive options replaces the other. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { nameSchema } from "./scenario-schema.js";
 
 const MIB = 1024 * 1024;
+const GIB = 1024 * MIB;
 const GROUPS_MAX = 256;
 export const ACCELERATORS_PER_GROUP_MAX = 4096;
 export const THREADS_MAX = 1024;
@@ -11,6 +12,21 @@ const host = (what: string) =>
   z.string().min(1).max(255).default("127.0.0.1").describe(`Address the ${what} door binds; 0.0.0.0 = all of IPv4.`);
 const port = (what: string, standard: number) =>
   z.int().min(0).max(65_535).default(standard).describe(`TCP port of the ${what} door; 0 = any free one.`);
+
+const inFlight = (refusal: string) => ({
+  in_flight_max: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .default(8192)
+    .describe(`Inferences in flight through this door; more are refused (${refusal}).`),
+  in_flight_max_bytes: z
+    .int()
+    .min(1024)
+    .max(1024 * GIB)
+    .default(GIB)
+    .describe(`Bytes of their bodies; more are refused (${refusal}). One request is always let in.`),
+});
 
 const http = z
   .strictObject({
@@ -22,12 +38,19 @@ const http = z
       .max(2048 * MIB - 1)
       .default(64 * MIB)
       .describe("Larger request bodies are refused (413)."),
-    in_flight_max: z
+    ...inFlight("429"),
+    connections_max: z
       .int()
       .min(1)
       .max(1_000_000)
-      .default(4096)
-      .describe("Inferences in flight through this door; more are refused (429)."),
+      .default(16_384)
+      .describe("Open connections; beyond it a connection is closed as it opens."),
+    json_threads: z
+      .int()
+      .min(1)
+      .max(64)
+      .default(1)
+      .describe("Threads that parse JSON bodies over 256 KiB, so that they delay nobody."),
   })
   .describe("HTTP: Open Inference Protocol, metrics, health.");
 
@@ -42,12 +65,7 @@ const grpc = z
       .max(2048 * MIB - 1)
       .default(64 * MIB)
       .describe("Larger messages are refused (RESOURCE_EXHAUSTED)."),
-    in_flight_max: z
-      .int()
-      .min(1)
-      .max(1_000_000)
-      .default(4096)
-      .describe("Inferences in flight through this door; more are refused (RESOURCE_EXHAUSTED)."),
+    ...inFlight("RESOURCE_EXHAUSTED"),
   })
   .describe("gRPC: Open Inference Protocol, health, reflection.");
 
@@ -88,7 +106,7 @@ export const serverConfigSchema = z
     groups: z
       .record(nameSchema, group)
       .default({
-        default: { kind: "onnx", count: 1, threads: "auto" },
+        cpu: { kind: "onnx", count: 1, threads: "auto" },
         emulated: { kind: "emulated", count: 4, threads: "auto" },
       })
       .describe(`Accelerator groups by name, at most ${GROUPS_MAX}; a model's rubato.yaml says which group runs it.`),
@@ -102,19 +120,52 @@ export const serverConfigSchema = z
       .max(3600)
       .default(30)
       .describe("Seconds that shutdown waits for requests in flight; a second signal ends at once."),
-    hang_factor: z
-      .number()
-      .min(2)
-      .max(10_000)
-      .default(10)
-      .describe("A worker whose batch runs longer than this multiple of its prediction is killed and replaced."),
-    hang_floor_ms: z.number().min(10).max(3_600_000).default(2000).describe("But never before this many milliseconds."),
     retry_max: z
       .int()
       .min(0)
       .max(5)
       .default(1)
       .describe("Times that a request of a broken batch is run again, alone, if its deadline allows."),
+    workers: z
+      .strictObject({
+        providers: z
+          .array(z.string().min(1).max(64))
+          .min(1)
+          .max(16)
+          .default(["cpu"])
+          .describe(
+            "ONNX Runtime execution providers in order of preference; one that is not installed is passed over.",
+          ),
+        hang_factor: z
+          .number()
+          .min(2)
+          .max(10_000)
+          .default(10)
+          .describe(
+            "A worker whose batch runs longer than hang_factor * prediction + hang_floor_ms is killed and replaced.",
+          ),
+        hang_floor_ms: z.number().min(10).max(3_600_000).default(1000).describe("Milliseconds; see hang_factor."),
+        load_timeout_s: z
+          .number()
+          .gt(0)
+          .max(86_400)
+          .default(120)
+          .describe("Seconds until a model must be loaded and warm on one worker."),
+        warm_up_ms: z
+          .number()
+          .min(0)
+          .max(3_600_000)
+          .default(500)
+          .describe("Milliseconds of runs of growing batch sizes before a worker takes traffic; 0 = none."),
+        memory_max_bytes: z
+          .int()
+          .min(64 * MIB)
+          .max(1024 * GIB)
+          .optional()
+          .describe("Resident memory at which a worker is killed and replaced. Default: no limit."),
+      })
+      .prefault({})
+      .describe("The processes that run models."),
     profile: z
       .strictObject({
         budget_s: z
@@ -175,11 +226,17 @@ export const serverConfigSchema = z
       .prefault({})
       .describe("OpenTelemetry spans per stage."),
     event_log: z
-      .string()
-      .min(1)
-      .max(4096)
+      .strictObject({
+        file: z.string().min(1).max(4096).describe("Path; relative to this file."),
+        max_bytes: z
+          .int()
+          .min(64 * 1024)
+          .max(1024 * GIB)
+          .default(GIB)
+          .describe("When the file has this size, recording ends and a warning is logged."),
+      })
       .optional()
-      .describe("File that records every scheduler event, to be replayed in the simulator; relative to this file."),
+      .describe("Records every event of the scheduler, to be replayed in the simulator. Default: none."),
   })
   .describe("The server: doors, accelerators, limits, logs.");
 

@@ -1,12 +1,15 @@
 /** The server's configuration as the rooms read it: defaults, file and command line merged, units in the names. */
 import path from "node:path";
-import { type DurationUs, durationUs, workUsFromMs } from "../core/time.js";
+import { type DurationUs, workUsFromMs } from "../core/time.js";
 import type { AcceleratorGroupSpec } from "./model.js";
 import { GROUP_COUNT_MAX, type ServerConfigFile, serverConfigSchema } from "./server-schema.js";
 import { IssueList, readSource, type Source, sourceOf } from "./source.js";
 import { validate } from "./validate.js";
 
 export { serverConfigSchema } from "./server-schema.js";
+
+/** The usual name of the file; `rubato serve` reads it from the working folder when no other is given. */
+export const SERVER_CONFIG_NAME = "rubato.config.yaml";
 
 export interface ServerConfig {
   /** Absolute path of the model repository. */
@@ -18,6 +21,9 @@ export interface ServerConfig {
     readonly port: number;
     readonly bodyMaxBytes: number;
     readonly inFlightMax: number;
+    readonly inFlightMaxBytes: number;
+    readonly connectionsMax: number;
+    readonly jsonThreads: number;
   };
   /** Null: no gRPC door. */
   readonly grpc: {
@@ -25,12 +31,22 @@ export interface ServerConfig {
     readonly port: number;
     readonly messageMaxBytes: number;
     readonly inFlightMax: number;
+    readonly inFlightMaxBytes: number;
   } | null;
   readonly groups: readonly AcceleratorGroupSpec[];
   readonly drainUs: DurationUs;
-  readonly hangFactor: number;
-  readonly hangFloorUs: DurationUs;
   readonly retryMax: number;
+  readonly workers: {
+    /** Execution providers in order of preference. */
+    readonly providers: readonly string[];
+    /** A batch that runs longer than hangFactor * prediction + hangFloorUs hangs. */
+    readonly hangFactor: number;
+    readonly hangFloorUs: DurationUs;
+    readonly loadTimeoutUs: DurationUs;
+    readonly warmUpUs: DurationUs;
+    /** Null: no limit. */
+    readonly memoryMaxBytes: number | null;
+  };
   readonly profile: { readonly budgetUs: DurationUs; readonly refresh: boolean };
   readonly scheduler: { readonly idleDispatch: boolean; readonly rateWindowUs: DurationUs };
   readonly log: {
@@ -40,7 +56,7 @@ export interface ServerConfig {
   /** Null: no tracing. */
   readonly tracing: { readonly otlpEndpoint: string; readonly sample: number } | null;
   /** Absolute path; null: no event log. */
-  readonly eventLog: string | null;
+  readonly eventLog: { readonly file: string; readonly maxBytes: number } | null;
 }
 
 /** What `rubato serve` may override; paths are relative to the working folder. */
@@ -87,7 +103,7 @@ export function serverConfigFrom(
     issues.add(["grpc", "port"], `must differ from http.port (${file.http.port}); was ${file.grpc.port}`);
   }
   issues.throwIfAny();
-  const { http, grpc, tracing } = file;
+  const { http, grpc, tracing, workers } = file;
   return {
     modelsDir:
       overrides.models === undefined
@@ -99,6 +115,9 @@ export function serverConfigFrom(
       port: overrides.httpPort ?? http.port,
       bodyMaxBytes: http.body_max_bytes,
       inFlightMax: http.in_flight_max,
+      inFlightMaxBytes: http.in_flight_max_bytes,
+      connectionsMax: http.connections_max,
+      jsonThreads: http.json_threads,
     },
     grpc:
       grpc.enabled || overrides.grpcPort !== undefined
@@ -107,22 +126,32 @@ export function serverConfigFrom(
             port: overrides.grpcPort ?? grpc.port,
             messageMaxBytes: grpc.message_max_bytes,
             inFlightMax: grpc.in_flight_max,
+            inFlightMaxBytes: grpc.in_flight_max_bytes,
           }
         : null,
     groups,
-    drainUs: durationUs(Math.round(file.drain_s * 1e6)),
-    hangFactor: file.hang_factor,
-    hangFloorUs: workUsFromMs(file.hang_floor_ms),
+    drainUs: workUsFromMs(file.drain_s * 1000),
     retryMax: file.retry_max,
-    profile: { budgetUs: durationUs(Math.round(file.profile.budget_s * 1e6)), refresh: file.profile.refresh },
+    workers: {
+      providers: workers.providers,
+      hangFactor: workers.hang_factor,
+      hangFloorUs: workUsFromMs(workers.hang_floor_ms),
+      loadTimeoutUs: workUsFromMs(workers.load_timeout_s * 1000),
+      warmUpUs: workUsFromMs(workers.warm_up_ms),
+      memoryMaxBytes: workers.memory_max_bytes ?? null,
+    },
+    profile: { budgetUs: workUsFromMs(file.profile.budget_s * 1000), refresh: file.profile.refresh },
     scheduler: {
       idleDispatch: file.scheduler.idle_dispatch,
-      rateWindowUs: durationUs(Math.round(file.scheduler.rate_window_s * 1e6)),
+      rateWindowUs: workUsFromMs(file.scheduler.rate_window_s * 1000),
     },
     log: file.log,
     tracing:
       tracing.otlp_endpoint === undefined ? null : { otlpEndpoint: tracing.otlp_endpoint, sample: tracing.sample },
-    eventLog: file.event_log === undefined ? null : path.resolve(folder, file.event_log),
+    eventLog:
+      file.event_log === undefined
+        ? null
+        : { file: path.resolve(folder, file.event_log.file), maxBytes: file.event_log.max_bytes },
   };
 }
 

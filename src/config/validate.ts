@@ -96,7 +96,7 @@ class Translator {
   #bound(issue: ZodIssue, path: FieldPath): string {
     switch (issue.code) {
       case "invalid_type":
-        return `must be ${typeName(issue.expected)}`;
+        return `must be ${typeName(this.#isWhole(path) ? "integer" : issue.expected)}`;
       case "invalid_value":
         return issue.values.length === 1
           ? `must be ${formatValue(issue.values[0])}`
@@ -119,6 +119,12 @@ class Translator {
       default:
         return issue.message;
     }
+  }
+
+  /** Zod calls a whole number a number until it sees a fraction. */
+  #isWhole(path: FieldPath): boolean {
+    const schemas = schemaAt(this.#jsonSchema(), path);
+    return schemas.length > 0 && schemas.every((schema) => schema.type === "integer");
   }
 
   #jsonSchema(): JsonSchema {

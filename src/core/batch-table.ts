@@ -8,6 +8,8 @@ export type BatchId = number;
 export class BatchTable {
   readonly first: Int32Array;
   readonly size: Int32Array;
+  /** Size that is executed: `size`, or more where the batch is padded. The time of the batch is that of this size. */
+  readonly executedSize: Int32Array;
   readonly queue: Int32Array;
   readonly accelerator: Int32Array;
   readonly close: Uint8Array;
@@ -24,6 +26,7 @@ export class BatchTable {
   constructor(capacity: number) {
     this.first = new Int32Array(capacity);
     this.size = new Int32Array(capacity);
+    this.executedSize = new Int32Array(capacity);
     this.queue = new Int32Array(capacity);
     this.accelerator = new Int32Array(capacity);
     this.close = new Uint8Array(capacity);
@@ -37,7 +40,15 @@ export class BatchTable {
     return this.liveCount;
   }
 
-  add(queue: number, first: RequestHandle, size: number, execAt: number, execUs: number, close: number): BatchId {
+  add(
+    queue: number,
+    first: RequestHandle,
+    size: number,
+    execAt: number,
+    execUs: number,
+    close: number,
+    executedSize = size,
+  ): BatchId {
     let id = this.firstFree;
     if (id >= 0) this.firstFree = this.nextFree[id]!;
     else {
@@ -47,6 +58,7 @@ export class BatchTable {
     this.queue[id] = queue;
     this.first[id] = first;
     this.size[id] = size;
+    this.executedSize[id] = executedSize;
     this.execAt[id] = execAt;
     this.execUs[id] = execUs;
     this.finishAt[id] = execAt + execUs;

@@ -230,19 +230,17 @@ export class Scheduler implements CoreView {
 
   join(accelerator: AcceleratorId, scale: number, at: number): void {
     this.advance(at);
-    const before = this.accelerators.fastestScale;
     this.accelerators.join(accelerator, scale, at);
     this.arbiter.accelerated(accelerator, at);
-    if (this.accelerators.fastestScale !== before) this.planChanged(at);
+    this.planChanged(at);
   }
 
   /** It gets no more work. What it holds finishes, or fails by its own event. */
   leave(accelerator: AcceleratorId, at: number): void {
     this.advance(at);
-    const before = this.accelerators.fastestScale;
     this.accelerators.leave(accelerator);
     this.arbiter.withdrawn(accelerator, at);
-    if (this.accelerators.fastestScale !== before) this.planChanged(at);
+    this.planChanged(at);
   }
 
   /** Nothing that could serve is left and nothing is coming: everything that waits in the queue fails now. */
@@ -357,7 +355,7 @@ export class Scheduler implements CoreView {
     const { accelerators, surprisedBy } = this;
     const spec = this.specs[key];
     if (spec === undefined) return accelerators.unmeasured(accelerator, at);
-    const size = this.batches.size[batch]!;
+    const size = this.batches.executedSize[batch]!;
     const ratio = measuredUs / spec.latency.execUs[size]!;
     const scale = accelerators.measuredScale(accelerator);
     let isReplanned = false;

@@ -122,6 +122,25 @@ describe("collector", () => {
     expect(Object.keys(report.failures_by_cause)).toEqual([...FAIL_CAUSES]);
   });
 
+  it("merging a snapshot is counting both, through JSON as well", () => {
+    const fill = (collector: OutcomeCollector, offset: number) => {
+      collector.end(0, FINISHED, 0, second + offset, second + offset + 5, second + offset + 900);
+      collector.end(1, DROPPED, DROP_EXPIRED, second + offset, -1, second + offset + 900);
+      collector.batch(0, offset, 3, second, 2 * second, 1);
+    };
+    const [both, one, other] = [collectorOf(), collectorOf(), collectorOf()];
+    fill(both, 1);
+    fill(both, 7);
+    fill(one, 1);
+    fill(other, 7);
+    one.merge(JSON.parse(JSON.stringify(other.snapshot())));
+    expect(one.report({ policy: "eager" })).toEqual(both.report({ policy: "eager" }));
+    expect(one.acceleratorUtilization(7)).toBe(0.5);
+    expect(() =>
+      new OutcomeCollector({ models: ["a"], warmupUs: 0, endUs: 1, accelerators: 1 }).merge(one.snapshot()),
+    ).toThrow("cannot be merged");
+  });
+
   it("refuses an empty interval, naming both ends", () => {
     expect(() => new OutcomeCollector({ models: ["a"], warmupUs: 5, endUs: 5, accelerators: 1 })).toThrow(
       "endUs 5 must be > warmupUs 5",

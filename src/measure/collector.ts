@@ -1,6 +1,6 @@
 import { invariant } from "../core/invariant.js";
 import { DROP_CANCELLED, DROP_REASONS, DROPPED, FAIL_CAUSES, FAILED, FINISHED, LATE } from "../core/outcome.js";
-import { Histogram } from "./histogram.js";
+import { Histogram, type HistogramJson } from "./histogram.js";
 import type { BatchSizes, LatencyQuantiles, OutcomeNumbers, Report } from "./report.js";
 
 export interface CollectorOptions {
@@ -24,6 +24,17 @@ export interface ReportMeta {
   readonly durationS?: number;
   /** Default: warmupUs, for runs whose clock starts at 0. */
   readonly warmupS?: number;
+}
+
+/** All that a collector counted; plain data, so that it crosses threads and processes. */
+export interface CollectorSnapshot {
+  readonly counts: readonly number[];
+  readonly latency: readonly HistogramJson[];
+  readonly queueDelay: readonly HistogramJson[];
+  readonly batchSize: readonly HistogramJson[];
+  readonly busyUs: readonly number[];
+  readonly invalidUs: readonly number[];
+  readonly acceleratorBusyUs: readonly number[];
 }
 
 /** Row of `#counts`: finished, late, then one column per reason, then one per cause. */
@@ -163,6 +174,35 @@ export class OutcomeCollector {
     return mergeAll(model === undefined ? this.#latency : [this.#latency[model]!]);
   }
 
+  snapshot(): CollectorSnapshot {
+    return {
+      counts: [...this.#counts],
+      latency: this.#latency.map((histogram) => histogram.toJSON()),
+      queueDelay: this.#queueDelay.map((histogram) => histogram.toJSON()),
+      batchSize: this.#batchSize.map((histogram) => histogram.toJSON()),
+      busyUs: [...this.#busyUs],
+      invalidUs: [...this.#invalidUs],
+      acceleratorBusyUs: [...this.#acceleratorBusyUs],
+    };
+  }
+
+  /** Adds what a collector of the same options counted elsewhere. @throws InvariantViolation if its models differ in number. */
+  merge(other: CollectorSnapshot): void {
+    invariant(
+      other.counts.length === this.#counts.length,
+      `collectors of ${other.counts.length} and ${this.#counts.length} counts cannot be merged`,
+    );
+    if (other.acceleratorBusyUs.length > this.#acceleratorBusyUs.length)
+      this.#growAccelerators(other.acceleratorBusyUs.length - 1);
+    addTo(this.#counts, other.counts);
+    addTo(this.#busyUs, other.busyUs);
+    addTo(this.#invalidUs, other.invalidUs);
+    addTo(this.#acceleratorBusyUs, other.acceleratorBusyUs);
+    mergeInto(this.#latency, other.latency);
+    mergeInto(this.#queueDelay, other.queueDelay);
+    mergeInto(this.#batchSize, other.batchSize);
+  }
+
   report(meta: ReportMeta): Report {
     const models = this.#options.models.map((_, model) => model);
     const perModel: Record<string, OutcomeNumbers> = {};
@@ -232,6 +272,18 @@ export class OutcomeCollector {
     grown.set(this.#acceleratorBusyUs);
     this.#acceleratorBusyUs = grown;
   }
+}
+
+function addTo(sums: Float64Array, values: readonly number[]): void {
+  values.forEach((value, index) => {
+    sums[index]! += value;
+  });
+}
+
+function mergeInto(histograms: readonly Histogram[], others: readonly HistogramJson[]): void {
+  histograms.forEach((histogram, model) => {
+    histogram.merge(Histogram.fromJSON(others[model]!));
+  });
 }
 
 function mergeAll(histograms: readonly Histogram[]): Histogram {

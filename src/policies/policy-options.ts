@@ -22,3 +22,29 @@ export interface TimeoutOptions extends EagerOptions {
   readonly timeout_ms?: number;
   readonly timeout_fraction?: number;
 }
+
+/** TensorFlow Serving's names and defaults (BatchingParameters). */
+export interface TensorflowOptions {
+  /** Default: the last allowed size, else 1000. Never above the largest batch of the model. */
+  readonly max_batch_size?: number;
+  /** How long the open batch waits after its first request, µs. Default 0: for no one. */
+  readonly batch_timeout_micros?: number;
+  /** Batches of a model that wait, the open one counted; a request that needs one more is dropped as queue-full. Default 10. */
+  readonly max_enqueued_batches?: number;
+  /** Increasing; a batch costs what the next of them costs. Default: every size. */
+  readonly allowed_batch_sizes?: readonly number[];
+}
+
+/** Triton's names and defaults (ModelDynamicBatching, ModelQueuePolicy). */
+export interface TritonOptions {
+  /** Sizes that are sent without waiting for more. Default: the largest batch of the model. */
+  readonly preferred_batch_size?: readonly number[];
+  /** How long the oldest request of a batch waits for others, µs. Default 0. */
+  readonly max_queue_delay_microseconds?: number;
+  /** Waiting requests beyond which one more is dropped as queue-full. Default 0: no limit of its own. */
+  readonly max_queue_size?: number;
+  /** How long a request may wait, µs. Default 0: for ever. */
+  readonly default_timeout_microseconds?: number;
+  /** What happens then: dropped as expired (default), or moved behind those whose time has not passed. */
+  readonly timeout_action?: "REJECT" | "DELAY";
+}

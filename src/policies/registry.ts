@@ -1,10 +1,21 @@
 import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
+import { PullArbiter } from "./baselines/pull-arbiter.js";
+import { TensorflowQueue } from "./baselines/tensorflow-queue.js";
+import { TritonQueue } from "./baselines/triton-queue.js";
 import { RankArbiter } from "./deferred/rank-arbiter.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
-import type { DeferredOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
+import type {
+  DeferredOptions,
+  EagerOptions,
+  TensorflowOptions,
+  TimeoutOptions,
+  TritonOptions,
+} from "./policy-options.js";
 
 const RATE_WINDOW_S = 5;
+const TF_MAX_BATCH_SIZE = 1000;
+const TF_MAX_ENQUEUED_BATCHES = 10;
 
 function windowPolicy(
   name: string,
@@ -65,8 +76,46 @@ export function timeout(options: TimeoutOptions): Policy {
   }));
 }
 
+/** TensorFlow Serving's shared batch scheduler; its threads are the accelerators. */
+export function tfserving(options: TensorflowOptions = {}): Policy {
+  const allowed = options.allowed_batch_sizes ?? null;
+  const queueOptions = {
+    maxBatchSize: options.max_batch_size ?? allowed?.at(-1) ?? TF_MAX_BATCH_SIZE,
+    batchTimeoutUs: options.batch_timeout_micros ?? 0,
+    maxEnqueuedBatches: options.max_enqueued_batches ?? TF_MAX_ENQUEUED_BATCHES,
+    allowedBatchSizes: allowed,
+  };
+  return {
+    name: "tfserving",
+    createQueue: (key, spec, core) => new TensorflowQueue(key, spec, core, queueOptions),
+    createArbiter: (core) => new PullArbiter(core, { turn: "round-robin" }),
+  };
+}
+
+/** Triton's dynamic batcher; each accelerator holds an instance of every model and runs one batch at a time. */
+export function triton(options: TritonOptions = {}): Policy {
+  const queueOptions = {
+    preferredBatchSizes: options.preferred_batch_size ?? null,
+    maxQueueDelayUs: options.max_queue_delay_microseconds ?? 0,
+    maxQueueSize: options.max_queue_size ?? 0,
+    defaultTimeoutUs: options.default_timeout_microseconds ?? 0,
+    timeoutAction: options.timeout_action ?? "REJECT",
+  };
+  return {
+    name: "triton",
+    createQueue: (key, spec, core) => new TritonQueue(key, spec, core, queueOptions),
+    createArbiter: (core) => new PullArbiter(core, { turn: "rank" }),
+  };
+}
+
 /** Every policy by its configured name. Options have been checked against the schema of the policy. */
-const POLICIES: Readonly<Record<string, (options: never) => Policy>> = { deferred, eager, timeout };
+const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
+  deferred,
+  eager,
+  timeout,
+  tfserving,
+  triton,
+};
 
 export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
 

@@ -114,7 +114,10 @@ export class Simulation implements CommandSink {
       const faultAt = nextFault < faults.length ? faults[nextFault]!.at : Number.POSITIVE_INFINITY;
       const arrivalAt = arrivals.at;
       if (endAt <= arrivalAt && endAt <= wakeAt && endAt <= faultAt) {
-        if (endAt === Number.POSITIVE_INFINITY) return;
+        if (endAt === Number.POSITIVE_INFINITY) {
+          this.failWaiting(now);
+          return;
+        }
         now = Math.max(now, endAt);
         this.batchFinished(accelerators.nextToEnd, now);
       } else if (faultAt <= arrivalAt && faultAt <= wakeAt) {
@@ -147,7 +150,7 @@ export class Simulation implements CommandSink {
 
   dispatch(batch: BatchId, accelerator: AcceleratorId, at: number): void {
     const { batches } = this.scheduler;
-    const profiledUs = this.scenario.models[batches.queue[batch]!]!.execUs[batches.size[batch]!]!;
+    const profiledUs = this.scenario.models[batches.queue[batch]!]!.execUs[batches.executedSize[batch]!]!;
     this.accelerators.run(accelerator, batch, batches.execAt[batch]!, profiledUs, at);
   }
 
@@ -195,6 +198,14 @@ export class Simulation implements CommandSink {
       default:
         assertNever(fault.kind);
     }
+  }
+
+  /** Nothing will happen any more: what waits under a policy that drops nobody has no accelerator left. */
+  private failWaiting(at: number): void {
+    const { requests } = this.scheduler;
+    if (requests.live === 0) return;
+    const handles = Array.from(requests.state.keys());
+    for (let model = 0; model < this.scenario.models.length; model++) this.scheduler.failQueued(model, handles, at);
   }
 
   private join(id: AcceleratorId, at: number): void {

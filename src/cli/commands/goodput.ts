@@ -1,23 +1,37 @@
 /** `rubato goodput`: the highest rate that a scenario's system serves in time. */
 import { Command } from "commander";
-import { loadPeakGoodput } from "../experiments.js";
+import { ConfigError } from "../../config/config-error.js";
+import type { ScenarioGoodputOptions } from "../../report/scenario-goodput.js";
 import { integerWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
-import { renderPeakGoodput } from "../report-view.js";
-import { addScenarioOptions, loadWithOptions, type ScenarioOptions } from "../scenario-options.js";
+import { renderGoodput } from "../report-view.js";
+import { addScenarioOptions, addSeedOption, loadWithOptions, type ScenarioOptions } from "../scenario-options.js";
 import { formatNumber, formatPercent } from "../table.js";
+
+const SEED_SPACE = 2 ** 32;
+
+interface GoodputOptions extends ScenarioOptions {
+  readonly seeds: number;
+  /** Undefined: beside the scenario's own policy, but not beside one that `--policy` asks for. */
+  readonly baselines?: boolean;
+  readonly json?: boolean;
+}
 
 export function goodputCommand(output: Output): Command {
   const command = new Command("goodput")
     .summary("peak goodput of a scenario")
     .description(
       "Searches the highest offered rate at which every model's bad rate (late, dropped or failed) is at most 1 %, over " +
-        "several seeds of common random numbers, with a 95 % interval. The scenario's own rate is only where it starts.",
+        "several seeds of common random numbers, with a 95 % interval. Eager scheduling and the best timeout of a sweep " +
+        "stand beside it, unless --policy asks for one policy alone. The scenario's own rate does not matter, only how " +
+        "models share it.",
     )
     .argument("<scenario>", "scenario file (YAML or JSON)")
-    .option("--seeds <n>", "number of seeds, counted from the scenario's", integerWithin({ min: 1, max: 1000 }), 10);
-  addScenarioOptions(command);
+    .option("--seeds <n>", "number of seeds, from the first one up", integerWithin({ min: 2, max: 1000 }), 10);
+  addScenarioOptions(addSeedOption(command));
   return command
+    .option("--baselines", "measure eager and a tuned timeout, too (default without --policy)")
+    .option("--no-baselines", "measure the one policy only (default with --policy)")
     .option("--json", "print the report as one JSON document")
     .addHelpText(
       "after",
@@ -27,21 +41,42 @@ Examples:
   rubato goodput scenarios/symphony/a100-mixed.yaml --policy eager --seeds 5
   rubato goodput scenarios/symphony/table2-resnet50.yaml --policy timeout --option timeout_fraction=0.4 --json`,
     )
-    .action(async (file: string, options: ScenarioOptions & { seeds: number; json?: boolean }) => {
+    .action(async (file: string, options: GoodputOptions) => {
       const scenario = loadWithOptions(file, options);
-      const { peakGoodput } = await loadPeakGoodput();
+      if (scenario.arrivals.kind === "replay") {
+        const message = "must be a process whose rate can change; was replay";
+        throw new ConfigError(file, [{ line: null, field: "arrivals.process", message }]);
+      }
+      const [{ scenarioGoodput, baselineGoodputs }, { SimulationPool }] = await Promise.all([
+        import("../../report/scenario-goodput.js"),
+        import("../../report/simulation-pool.js"),
+      ]);
       const { policy, policyOptions } = scenario;
       const showProgress = output.interactive && !options.json;
-      const peak = await peakGoodput(scenario, {
-        policy,
-        policyOptions,
-        seeds: options.seeds,
-        onProgress: ({ rateRps, badRate }) => {
-          if (showProgress) output.note(`\r\x1b[K${formatNumber(rateRps)} requests/s: ${formatPercent(badRate)} bad`);
+      const search: Omit<ScenarioGoodputOptions, "choice"> = {
+        seeds: Array.from({ length: options.seeds }, (_, i) => (scenario.seed + i) % SEED_SPACE),
+        onProgress: ({ policy: name, rateRps, badRate }) => {
+          if (!showProgress) return;
+          output.note(`\r\x1b[K${name}: ${formatNumber(rateRps)} requests/s, ${formatPercent(badRate)} bad`);
         },
-      });
-      if (showProgress) output.note("\r\x1b[K");
-      if (options.json) writeJson(output, peak);
-      else output.result(renderPeakGoodput(scenario.name, peak));
+      };
+      const pool = new SimulationPool();
+      try {
+        const own = await scenarioGoodput(scenario, pool, { ...search, choice: { policy, policyOptions } });
+        const wantsBaselines = options.baselines ?? options.policy === undefined;
+        const report = wantsBaselines ? { ...own, beside: await baselineGoodputs(scenario, pool, search) } : own;
+        if (showProgress) output.note("\r\x1b[K");
+        if (options.json) writeJson(output, report);
+        else
+          output.result(
+            renderGoodput(
+              scenario.name,
+              report,
+              scenario.models.map((model) => model.name),
+            ),
+          );
+      } finally {
+        await pool.close();
+      }
     });
 }

@@ -1,6 +1,5 @@
 /** `rubato simulate`: one simulated run of a scenario. */
 import { Command } from "commander";
-import { loadSimulate } from "../experiments.js";
 import { type Output, writeJson } from "../output.js";
 import { renderReport } from "../report-view.js";
 import {
@@ -31,9 +30,8 @@ Examples:
     )
     .action(async (file: string, options: ScenarioOptions & { json?: boolean }) => {
       const scenario = loadWithOptions(file, options);
-      const { simulate } = await loadSimulate();
-      const { policy, policyOptions, seed } = scenario;
-      const report = simulate(scenario, { policy, policyOptions, seed });
+      const { simulate } = await import("../../sim/simulate.js");
+      const report = simulate(scenario);
       if (options.json) writeJson(output, report);
       else output.result(renderReport(scenario.name, report));
     });

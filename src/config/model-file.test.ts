@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+import { modelFileSchema, parseModelFile } from "./model-file.js";
+
+const parse = (text: string) => parseModelFile(text, "m/rubato.yaml");
+
+describe("rubato.yaml", () => {
+  test("an empty file is a model with all defaults", () => {
+    expect(parse("")).toEqual({
+      policy_options: {},
+      default_timeout_ms: 10_000,
+      timeout_max_ms: 60_000,
+      queue: { requests_max: 1000, bytes_max: 268_435_456 },
+      inputs: {},
+      outputs: {},
+      apps: [],
+    });
+    expect(modelFileSchema.safeParse({}).success).toBe(true);
+  });
+
+  test("every key is read", () => {
+    const file = parse(`
+slo_ms: 50
+policy: timeout
+policy_options: { timeout_ms: 5 }
+group: gpu
+model_file: npm:pkg/a.onnx
+platform: onnx_onnxv1
+batch_max: 16
+batch_fixed: 16
+default_timeout_ms: 100
+timeout_max_ms: 1000
+queue: { requests_max: 5 }
+inputs:
+  ids: { datatype: INT64, shape: [-1, -1], batch_axis: 0, variable_axis: 1, mode: pad, buckets: [8, 16], pad_value: 1 }
+  mask: { variable_axis: 1, mode: pad, buckets: [8, 16], mask: true }
+  rate: { batch_axis: none, profile_value: 16000, profile_shape: [] }
+outputs:
+  y: { batch_axis: 0, unpad: { axis: 1, of: ids, scale: 0.5 } }
+apps: [a, b]
+`);
+    expect(file.inputs.ids?.buckets).toEqual([8, 16]);
+    expect(file.queue).toEqual({ requests_max: 5, bytes_max: 268_435_456 });
+  });
+
+  const cases: [string, string | RegExp][] = [
+    ["slo: 5", "m/rubato.yaml: unknown key slo"],
+    ["slo_ms: 0", /m\/rubato.yaml: slo_ms: .*>0; was 0/],
+    ["slo_ms: fast", /slo_ms: .*expected number.*; was "fast"/],
+    ["policy: lazy", /policy: .*"deferred"\|"eager"\|"timeout"; was "lazy"/],
+    ["policy: deferred", "policy: deferred needs slo_ms; was nothing"],
+    ["batch_max: 5000", /batch_max: .*<=4096; was 5000/],
+    ["batch_max: 1.5", /batch_max: .*int.*; was 1.5/],
+    ["batch_fixed: 0", /batch_fixed: .*>=1; was 0/],
+    ["timeout_max_ms: 5", "timeout_max_ms: must be at least default_timeout_ms 10000; was 5"],
+    ["slo_ms: 70000", "timeout_max_ms: must be at least slo_ms 70000; was 60000"],
+    ["queue: { requests_max: 0 }", /queue.requests_max: .*>=1; was 0/],
+    ["queue: { size: 5 }", "queue: unknown key size"],
+    ["inputs: { x: { axis: 0 } }", "inputs.x: unknown key axis"],
+    ["inputs: { x: { batch_axis: -1 } }", /inputs.x.batch_axis: .*; was -1/],
+    ["inputs: { x: { batch_axis: all } }", /inputs.x.batch_axis: .*; was "all"/],
+    ["inputs: { x: { datatype: FLOAT } }", /inputs.x.datatype: .*; was "FLOAT"/],
+    ["inputs: { x: { buckets: [8] } }", "inputs.x.variable_axis: must be given with mode or buckets; was nothing"],
+    ["inputs: { x: { variable_axis: 1, mode: pad } }", "inputs.x.buckets: must be given with mode pad; was nothing"],
+    ["inputs: { x: { variable_axis: 1, buckets: [8, 8] } }", "inputs.x.buckets: must increase; was [8,8]"],
+    [
+      "inputs: { x: { variable_axis: 1, mode: equal, buckets: [8] } }",
+      "inputs.x.buckets: must be absent with mode equal",
+    ],
+    [
+      "inputs: { x: { variable_axis: 0, batch_axis: 0 } }",
+      "inputs.x.variable_axis: must differ from batch_axis; was 0",
+    ],
+    ["inputs: { x: { mask: true, pad_value: 1 } }", "inputs.x.pad_value: must be 0 for a mask; was 1"],
+    ["outputs: { y: { unpad: { axis: 1, of: x } } }", "outputs.y.unpad.of: must name an input of mode pad; was x"],
+    ["platform: rubato_emulated", "emulated: must be given for platform rubato_emulated; was nothing"],
+    ["emulated: { alpha_ms: 1 }", "emulated: must give either alpha_ms and beta_ms, or table_ms"],
+    [
+      "emulated: { alpha_ms: 1, beta_ms: 1, table_ms: [1] }",
+      "emulated: must give either alpha_ms and beta_ms, or table_ms",
+    ],
+    ["emulated: { table_ms: [] }", /emulated.table_ms: .*; was \[\]/],
+    ["apps: [a, 5]", /apps.1: .*; was 5/],
+    ["[1, 2]", /m\/rubato.yaml: .*expected object.*; was \[1,2\]/],
+    ["a: [", /m\/rubato.yaml: .*line 1/],
+    ["slo_ms: 1\nslo_ms: 2", /m\/rubato.yaml: Map keys must be unique at line 2/],
+  ];
+  for (const [text, message] of cases)
+    test(`refuses ${JSON.stringify(text)}`, () => {
+      expect(() => parse(text)).toThrow(message);
+    });
+
+  test("all problems of a file are listed at once", () => {
+    expect(() => parse("slo_ms: -1\nbatch_max: -1\nfoo: 1")).toThrow(/slo_ms[\s\S]*batch_max[\s\S]*foo/);
+  });
+});

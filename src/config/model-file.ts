@@ -1,0 +1,170 @@
+/**
+ * `rubato.yaml` in a model's folder: what no model file can say (the promise, who may share a batch) and what an owner
+ * may want to override. Unknown keys are errors; every message names file, field, bound and value.
+ */
+import { parseDocument } from "yaml";
+import { z } from "zod";
+
+const DATATYPE = z.enum([
+  "BOOL",
+  "UINT8",
+  "UINT16",
+  "UINT32",
+  "UINT64",
+  "INT8",
+  "INT16",
+  "INT32",
+  "INT64",
+  "FP16",
+  "BF16",
+  "FP32",
+  "FP64",
+  "BYTES",
+]);
+const axis = z.int().min(0).max(31);
+const batchAxis = z.union([axis, z.literal("none")]);
+const shape = z.array(z.int().min(-1)).max(32);
+
+const input = z.strictObject({
+  datatype: DATATYPE.optional().describe("Only for emulated models; a model file says it itself."),
+  shape: shape.optional().describe("-1 = variable; the batch dimension included."),
+  batch_axis: batchAxis.optional().describe("Where requests are put together; none: values must be equal to share."),
+  variable_axis: axis.optional().describe("An axis whose extent differs between requests."),
+  mode: z.enum(["pad", "equal"]).optional().describe("pad: up to the next bucket; equal: only equal extents share."),
+  buckets: z.array(z.int().min(1)).min(1).max(64).optional().describe("Increasing extents of the variable axis."),
+  pad_value: z.number().optional(),
+  mask: z.boolean().optional().describe("An attention mask: made where a request leaves it out, padded with 0."),
+  profile_value: z.number().optional().describe("What warm-up and profiling feed; default 0, for masks 1."),
+  profile_shape: shape.optional().describe("Extents for warm-up and profiling where the shape leaves them open."),
+});
+
+const output = z.strictObject({
+  datatype: DATATYPE.optional(),
+  shape: shape.optional(),
+  batch_axis: batchAxis.optional(),
+  unpad: z
+    .strictObject({
+      axis,
+      of: z.string().min(1).describe("The padded input whose extent this axis follows."),
+      scale: z.number().positive().default(1).describe("Output extent per input extent, e.g. 0.125."),
+    })
+    .optional(),
+});
+
+const emulated = z
+  .strictObject({
+    alpha_ms: z.number().min(0).optional(),
+    beta_ms: z.number().min(0).optional(),
+    table_ms: z.array(z.number().positive()).min(1).max(4096).optional(),
+  })
+  .refine((value) => (value.table_ms === undefined) === (value.alpha_ms !== undefined && value.beta_ms !== undefined), {
+    message: "must give either alpha_ms and beta_ms, or table_ms",
+  });
+
+export const modelFileSchema = z.strictObject({
+  slo_ms: z.number().positive().max(86_400_000).optional().describe("The promise. Absent: served as eager."),
+  policy: z.enum(["deferred", "eager", "timeout"]).optional(),
+  policy_options: z.record(z.string(), z.unknown()).default({}),
+  group: z.string().min(1).optional().describe("Accelerator group; default cpu (emulated for emulated models)."),
+  model_file: z.string().min(1).optional().describe("npm:PACKAGE/path, or a path relative to this folder."),
+  platform: z.enum(["onnx_onnxv1", "rubato_emulated"]).optional(),
+  batch_max: z.int().min(0).max(4096).optional(),
+  batch_fixed: z.int().min(1).max(4096).optional().describe("The model accepts only this many rows."),
+  default_timeout_ms: z.number().positive().max(86_400_000).default(10_000),
+  timeout_max_ms: z.number().positive().max(86_400_000).default(60_000),
+  queue: z
+    .strictObject({
+      requests_max: z.int().min(1).max(10_000_000).default(1000),
+      bytes_max: z.int().min(1).default(268_435_456),
+    })
+    .prefault({}),
+  inputs: z.record(z.string(), input).default({}),
+  outputs: z.record(z.string(), output).default({}),
+  emulated: emulated.optional(),
+  apps: z.array(z.string().min(1)).max(1024).default([]),
+});
+
+export type ModelFile = z.infer<typeof modelFileSchema>;
+export type ModelFileInput = ModelFile["inputs"][string];
+export type ModelFileOutput = ModelFile["outputs"][string];
+
+/** Longer is not a configuration. */
+export const MODEL_FILE_BYTES_MAX = 1024 * 1024;
+
+/** Every problem of one file, each a sentence. */
+export class ModelFileError extends Error {
+  override readonly name = "ModelFileError";
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join("\n"));
+  }
+}
+
+/** @throws ModelFileError listing every problem as `FILE: FIELD: what it must be; was VALUE`. */
+export function parseModelFile(text: string, file: string): ModelFile {
+  const document = parseDocument(text, { prettyErrors: true });
+  if (document.errors.length > 0)
+    throw new ModelFileError(document.errors.map((error) => `${file}: ${error.message.split("\n")[0]}`));
+  const value: unknown = readValue(document, file) ?? {};
+  const result = modelFileSchema.safeParse(value);
+  if (!result.success) throw new ModelFileError(result.error.issues.map((issue) => sentence(issue, value, file)));
+  const problems = crossChecks(result.data).map((problem) => `${file}: ${problem}`);
+  if (problems.length > 0) throw new ModelFileError(problems);
+  return result.data;
+}
+
+function readValue(document: ReturnType<typeof parseDocument>, file: string): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 100 });
+  } catch (error) {
+    throw new ModelFileError([`${file}: ${(error as Error).message}`]);
+  }
+}
+
+function sentence(issue: z.core.$ZodIssue, value: unknown, file: string): string {
+  let at: unknown = value;
+  for (const key of issue.path) at = (at as Record<PropertyKey, unknown> | undefined)?.[key];
+  const field = issue.path.length === 0 ? "" : ` ${issue.path.join(".")}:`;
+  if (issue.code === "unrecognized_keys") return `${file}:${field} unknown key ${issue.keys.join(", ")}`;
+  const shown = JSON.stringify(at);
+  const was = shown === undefined ? "nothing" : shown.length > 100 ? `${shown.slice(0, 100)}...` : shown;
+  return `${file}:${field} ${issue.message}; was ${was}`;
+}
+
+function crossChecks(file: ModelFile): string[] {
+  const problems: string[] = [];
+  if (file.timeout_max_ms < file.default_timeout_ms)
+    problems.push(
+      `timeout_max_ms: must be at least default_timeout_ms ${file.default_timeout_ms}; was ${file.timeout_max_ms}`,
+    );
+  if (file.slo_ms !== undefined && file.timeout_max_ms < file.slo_ms)
+    problems.push(`timeout_max_ms: must be at least slo_ms ${file.slo_ms}; was ${file.timeout_max_ms}`);
+  if (file.slo_ms === undefined && file.policy === "deferred")
+    problems.push("policy: deferred needs slo_ms; was nothing");
+  if (file.platform === "rubato_emulated" && file.emulated === undefined)
+    problems.push("emulated: must be given for platform rubato_emulated; was nothing");
+  for (const [name, entry] of Object.entries(file.inputs)) problems.push(...inputChecks(`inputs.${name}`, entry));
+  for (const [name, entry] of Object.entries(file.outputs)) {
+    const of = entry.unpad?.of;
+    if (of !== undefined && file.inputs[of]?.buckets === undefined)
+      problems.push(`outputs.${name}.unpad.of: must name an input of mode pad; was ${of}`);
+  }
+  return problems;
+}
+
+function inputChecks(field: string, entry: ModelFileInput): string[] {
+  const problems: string[] = [];
+  const { buckets, mode, mask, pad_value, variable_axis, batch_axis } = entry;
+  if (buckets?.some((bucket, i) => i > 0 && bucket <= buckets[i - 1]!))
+    problems.push(`${field}.buckets: must increase; was ${JSON.stringify(buckets)}`);
+  if (mode === "pad" && buckets === undefined)
+    problems.push(`${field}.buckets: must be given with mode pad; was nothing`);
+  if (mode === "equal" && buckets !== undefined)
+    problems.push(`${field}.buckets: must be absent with mode equal; was ${JSON.stringify(buckets)}`);
+  if (variable_axis === undefined && (mode !== undefined || buckets !== undefined))
+    problems.push(`${field}.variable_axis: must be given with mode or buckets; was nothing`);
+  if (variable_axis !== undefined && variable_axis === batch_axis)
+    problems.push(`${field}.variable_axis: must differ from batch_axis; was ${variable_axis}`);
+  if (mask === true && pad_value !== undefined && pad_value !== 0)
+    problems.push(`${field}.pad_value: must be 0 for a mask; was ${pad_value}`);
+  return problems;
+}

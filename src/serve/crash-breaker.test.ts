@@ -1,0 +1,33 @@
+import { describe, expect, test } from "vitest";
+import type { DurationUs, TimeUs } from "../core/time.js";
+import { CrashBreaker } from "./crash-breaker.js";
+
+const at = (us: number) => us as TimeUs;
+const breaker = () => new CrashBreaker({ killsMax: 3, windowUs: 1000 as DurationUs, openUs: 500 as DurationUs });
+
+describe("crash breaker", () => {
+  test("opens at the third death inside the window, for this model only", () => {
+    const b = breaker();
+    expect([b.killed("m", at(0)), b.killed("m", at(10)), b.killed("m", at(20))]).toEqual([false, false, true]);
+    expect(b.refusedUntil("m", at(30))).toBe(520);
+    expect(b.refusedUntil("other", at(30))).toBeNull();
+  });
+
+  test("deaths further apart than the window do not add up", () => {
+    const b = breaker();
+    expect([0, 600, 1200, 1800].map((us) => b.killed("m", at(us)))).toEqual([false, false, false, false]);
+  });
+
+  test("lets one batch through afterwards: well ended closes it, another death opens it anew", () => {
+    const b = breaker();
+    for (const us of [0, 1, 2]) b.killed("m", at(us));
+    expect(b.refusedUntil("m", at(502))).toBeNull();
+    expect(b.refusedUntil("m", at(503))).not.toBeNull();
+    expect(b.killed("m", at(510))).toBe(true);
+    expect(b.refusedUntil("m", at(600))).toBe(1010);
+    expect(b.refusedUntil("m", at(1010))).toBeNull();
+    b.survived("m");
+    expect(b.refusedUntil("m", at(1011))).toBeNull();
+    expect(b.killed("m", at(1012))).toBe(false);
+  });
+});

@@ -1,0 +1,56 @@
+/**
+ * Stops a model that keeps killing workers from taking everybody's capacity with it.
+ *
+ * closed: runs. open: after `killsMax` deaths of workers inside `windowUs` its runs are refused for `openUs`. Then one
+ * batch is let through: if it ends well the breaker closes, if it kills again it opens anew. Time is passed in.
+ */
+import { after, type DurationUs, type TimeUs } from "../core/time.js";
+
+export interface BreakerRule {
+  readonly killsMax: number;
+  readonly windowUs: DurationUs;
+  readonly openUs: DurationUs;
+}
+
+interface Record {
+  kills: TimeUs[];
+  /** Refuses until then; null while closed. */
+  openUntil: TimeUs | null;
+  probing: boolean;
+}
+
+export class CrashBreaker {
+  private readonly records = new Map<string, Record>();
+  constructor(private readonly rule: BreakerRule) {}
+
+  /** Null: run it. Otherwise the moment from which it is worth trying again. */
+  refusedUntil(model: string, now: TimeUs): TimeUs | null {
+    const record = this.records.get(model);
+    if (record === undefined || record.openUntil === null) return null;
+    if (now < record.openUntil || record.probing) return record.openUntil;
+    record.probing = true;
+    return null;
+  }
+
+  /** A worker ended while it ran a batch of this model. True when that opened the breaker. */
+  killed(model: string, now: TimeUs): boolean {
+    const record = this.records.get(model) ?? { kills: [], openUntil: null, probing: false };
+    this.records.set(model, record);
+    record.kills = record.kills.filter((at) => at + this.rule.windowUs > now);
+    record.kills.push(now);
+    const opens = record.probing || (record.openUntil === null && record.kills.length >= this.rule.killsMax);
+    if (opens) record.openUntil = after(now, this.rule.openUs);
+    record.probing = false;
+    return opens;
+  }
+
+  /** A batch of this model ended without harm. */
+  survived(model: string): void {
+    const record = this.records.get(model);
+    if (record?.probing === true) this.records.delete(model);
+  }
+
+  forget(model: string): void {
+    this.records.delete(model);
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * One inference over gRPC, unary or one message of a stream: from its bytes to those of a reply, or an error, exactly once.
+ *
+ * Its place at the door is taken before the message is decoded, and given back by its owner (`release`) when the answer
+ * has left or nobody waits for it any more.
+ */
+import type { TimeUs } from "../../core/time.js";
+import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/body-pool.js";
+import {
+  decodeProto,
+  encodeProto,
+  hasRawInputs,
+  type InferMessage,
+  readInferMessage,
+  writeAnswer,
+} from "../../wire/infer-proto.js";
+import { monotonicNow } from "../../wire/monotonic-clock.js";
+import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
+import type { Admission } from "../admission.js";
+import { type DoorOptions, servingErrorOf } from "../door.js";
+import type { Gateway, InferHandler, InferReply } from "../gateway.js";
+import type { Receipt } from "./receipt.js";
+
+export interface CallContext {
+  readonly gateway: Gateway;
+  readonly options: DoorOptions;
+  readonly admission: Admission;
+  readonly bodyPool: BodyPool;
+}
+
+/**
+ * A cancellation this close before the deadline is an expiry: grpc-js ends calls by a timer of whole milliseconds, and a
+ * client's own timer runs ahead of ours by the time its request was on the way.
+ */
+const DEADLINE_SLACK_US = 5000;
+
+export class InferCallInFlight implements InferHandler {
+  private held = 0;
+  private isAdmitted = false;
+  private isOver = false;
+  private cancelGateway: (() => void) | null = null;
+  private message: InferMessage | null = null;
+  /** The request's id, "" until it is decoded. */
+  id = "";
+
+  constructor(
+    private readonly context: CallContext,
+    private readonly bytes: Buffer,
+    private readonly receipt: Receipt,
+    private readonly traceparent: string | null,
+    /** Gets the bytes of a ModelInferResponse, or the error. Not called after `cancel`. */
+    private readonly done: (error: ServingError | null, response: Uint8Array | null) => void,
+  ) {}
+
+  start(): void {
+    try {
+      this.context.admission.enter(this.bytes.byteLength);
+      this.isAdmitted = true;
+      this.held = this.bytes.byteLength;
+      if (this.bytes.byteLength <= DECODE_INLINE_BYTES_MAX || hasRawInputs(this.bytes)) {
+        const request = decodeProto(this.bytes);
+        this.id = request.id;
+        this.infer(readInferMessage(request));
+      } else
+        this.context.bodyPool.decodeProto(this.bytes, (error, message) => {
+          if (this.isOver) return;
+          if (error !== null) this.fail(error);
+          else this.infer(message!);
+        });
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private infer(message: InferMessage): void {
+    this.message = message;
+    this.id = message.id;
+    try {
+      const cancel = this.context.gateway.infer(
+        {
+          model: message.model,
+          version: message.version,
+          id: message.id,
+          inputs: message.inputs,
+          outputs: message.outputs,
+          receivedAt: this.receipt.receivedAt,
+          timeoutUs: message.timeoutUs,
+          transportDeadlineAt: this.receipt.deadlineAt,
+          parameters: message.parameters,
+          traceparent: this.traceparent,
+          byteLength: this.bytes.byteLength,
+        },
+        this,
+      );
+      if (!this.isOver) this.cancelGateway = cancel;
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /**
+   * The client has gone, or its deadline has passed. An expiry is left to the gateway, which answers at the deadline
+   * and counts it as what it is; the answer then finds nobody, which is fine.
+   */
+  cancel(): void {
+    const { deadlineAt } = this.receipt;
+    if (this.isOver || (deadlineAt !== null && this.message !== null && isPast(deadlineAt))) return;
+    this.end("cancelled", "cancelled");
+    this.cancelGateway?.();
+  }
+
+  /** Gives the place at the door back; idempotent. */
+  release(): void {
+    if (!this.isAdmitted) return;
+    this.isAdmitted = false;
+    this.context.admission.leave(this.held);
+  }
+
+  onReply(reply: InferReply): void {
+    if (this.isOver) return;
+    this.cancelGateway = null;
+    const { id, isRaw } = this.message!;
+    let bytes = 0;
+    for (const output of reply.outputs) bytes += output.data.byteLength;
+    try {
+      if (isRaw || bytes <= ENCODE_INLINE_BYTES_MAX) this.answer(encodeProto(writeAnswer(reply, id, isRaw)));
+      else
+        this.context.bodyPool.encodeProto(reply, id, (error, response) => {
+          if (this.isOver) return;
+          if (error !== null) this.fail(error);
+          else this.answer(response!);
+        });
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  onError(error: ServingError): void {
+    if (this.isOver) return;
+    this.cancelGateway = null;
+    this.fail(error);
+  }
+
+  private answer(response: Uint8Array): void {
+    if (this.isAdmitted) {
+      this.context.admission.hold(response.byteLength);
+      this.held += response.byteLength;
+    }
+    this.end("ok", "");
+    this.done(null, response);
+  }
+
+  private fail(thrown: unknown): void {
+    if (this.isOver) return;
+    const error = servingErrorOf(thrown, this.context.options);
+    this.end(error.code, error.details.reason ?? error.code);
+    this.done(error, null);
+  }
+
+  private end(code: ErrorCode | "ok", reason: string): void {
+    this.isOver = true;
+    this.context.options.onAnswer?.("grpc", code, reason);
+  }
+}
+
+const isPast = (deadlineAt: TimeUs): boolean => monotonicNow() >= deadlineAt - DEADLINE_SLACK_US;

@@ -1,0 +1,138 @@
+/**
+ * The gRPC door: inference.GRPCInferenceService, health and reflection.
+ *
+ * Requests of ModelInfer arrive here as bytes, so that the door's limits are checked before anything is decoded.
+ */
+import {
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+  type sendUnaryData,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import { ReflectionService } from "@grpc/reflection";
+import { service as healthService } from "grpc-health-check";
+import { BodyPool } from "../../wire/body-pool.js";
+import { FILE_DESCRIPTORS } from "../../wire/proto/descriptors.js";
+import { GRPCInferenceServiceService } from "../../wire/proto/inference.js";
+import { Admission } from "../admission.js";
+import { BODY_BYTES_MAX_DEFAULT, type Door, type DoorOptions } from "../door.js";
+import type { Gateway } from "../gateway.js";
+import { type CallContext, InferCallInFlight } from "./call.js";
+import { Health } from "./health.js";
+import { createMethods } from "./methods.js";
+import { receiptInterceptor, receiptOf } from "./receipt.js";
+import { statusOf } from "./status.js";
+import { serveStream } from "./stream.js";
+
+export interface GrpcDoorOptions extends DoorOptions {
+  /** Streams open at once on one connection; default 2048. Further calls wait at the client. */
+  readonly concurrentStreamsMax?: number;
+}
+
+export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions): Promise<Door> {
+  const server = new Server({
+    "grpc.max_receive_message_length": options.bodyBytesMax ?? BODY_BYTES_MAX_DEFAULT,
+    "grpc.max_send_message_length": -1,
+    // A peer that is gone without a word is noticed within a minute and a half.
+    "grpc.keepalive_time_ms": 60_000,
+    "grpc.keepalive_timeout_ms": 20_000,
+    "grpc.max_concurrent_streams": options.concurrentStreamsMax ?? 2048,
+    interceptors: [receiptInterceptor],
+  });
+  const admission = new Admission(options);
+  const bodyPool = new BodyPool({ threads: options.parserThreads ?? 1 });
+  const context: CallContext = { gateway, options, admission, bodyPool };
+  const health = new Health(gateway);
+  server.addService(inferenceService(), {
+    ...createMethods(gateway, options),
+    modelInfer: (call: ServerUnaryCall<Buffer, Uint8Array>, callback: sendUnaryData<Uint8Array>) =>
+      serveUnary(context, call, callback),
+    modelStreamInfer: (call: ServerDuplexStream<Buffer, Uint8Array>) => serveStream(context, call),
+  } as UntypedServiceImplementation);
+  server.addService(healthService as unknown as ServiceDefinition, health.handlers);
+  addReflection(server);
+
+  const host = options.host ?? "127.0.0.1";
+  const port = await bind(server, `${host.includes(":") ? `[${host}]` : host}:${options.port}`);
+  let closed: Promise<void> | null = null;
+  return {
+    port,
+    get inFlight() {
+      return admission.inFlight;
+    },
+    get inFlightBytes() {
+      return admission.inFlightBytes;
+    },
+    close(graceMs) {
+      closed ??= new Promise((resolve) => {
+        health.close();
+        const timer = setTimeout(() => server.forceShutdown(), graceMs);
+        server.tryShutdown(() => {
+          clearTimeout(timer);
+          bodyPool.close().then(resolve, resolve);
+        });
+      });
+      return closed;
+    },
+  };
+}
+
+/** The generated service; messages of the two inference methods stay bytes, decoded and encoded by the call. */
+function inferenceService(): ServiceDefinition {
+  const bytes = {
+    requestDeserialize: (message: Buffer): Buffer => message,
+    responseSerialize: (message: Uint8Array): Buffer =>
+      Buffer.from(message.buffer, message.byteOffset, message.byteLength),
+  };
+  const { modelInfer, modelStreamInfer } = GRPCInferenceServiceService;
+  return {
+    ...GRPCInferenceServiceService,
+    modelInfer: { ...modelInfer, ...bytes },
+    modelStreamInfer: { ...modelStreamInfer, ...bytes },
+  } as unknown as ServiceDefinition;
+}
+
+function serveUnary(
+  context: CallContext,
+  call: ServerUnaryCall<Buffer, Uint8Array>,
+  callback: sendUnaryData<Uint8Array>,
+): void {
+  const traceparent = call.metadata.get("traceparent")[0];
+  const inFlight = new InferCallInFlight(
+    context,
+    call.request,
+    receiptOf(call.metadata),
+    typeof traceparent === "string" ? traceparent : null,
+    (error, response) => {
+      if (error === null) callback(null, response!);
+      else callback(statusOf(error));
+    },
+  );
+  // Follows every end, also the normal one: the answer has left, or the client has.
+  call.on("cancelled", () => {
+    inFlight.cancel();
+    inFlight.release();
+  });
+  inFlight.start();
+}
+
+function addReflection(server: Server): void {
+  const files = FILE_DESCRIPTORS.map((file) => Buffer.from(file, "base64"));
+  // A method's message type carries the descriptors of its whole file.
+  const definitions = { inference: { fileDescriptorProtos: files }, health: healthService.Check!.requestType };
+  new ReflectionService(definitions as unknown as ConstructorParameters<typeof ReflectionService>[0]).addToServer(
+    server,
+  );
+}
+
+function bind(server: Server, address: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+      if (error === null) resolve(port);
+      else reject(error);
+    });
+  });
+}

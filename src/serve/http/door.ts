@@ -1,0 +1,176 @@
+/**
+ * The HTTP door: Open Inference Protocol v2 with the extensions of `EXTENSIONS`, health and metrics.
+ *
+ * fastify routes and answers everything small. Inference takes the raw request and response from it at the first hook
+ * (exchange.ts), because schemas, serialisers and hooks have nothing to add to a tensor and cost time on every request.
+ */
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import fastify, { type FastifyInstance, type FastifyReply } from "fastify";
+import { BodyPool } from "../../wire/body-pool.js";
+import { encodeError } from "../../wire/infer-answer.js";
+import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { ERROR_CODES, ServingError } from "../../wire/serving-error.js";
+import { Admission } from "../admission.js";
+import { BODY_BYTES_MAX_DEFAULT, type Door, type DoorOptions, servingErrorOf } from "../door.js";
+import type { Gateway } from "../gateway.js";
+import { type ExchangeContext, InferExchange } from "./exchange.js";
+import { parseModelPath } from "./model-path.js";
+import { addRoutes } from "./routes.js";
+
+export interface HttpDoorOptions extends DoorOptions {
+  /** Milliseconds for the headers of a request to arrive; default 10 s. */
+  readonly headersTimeoutMs?: number;
+  /** Milliseconds for a whole request to arrive; default 60 s. */
+  readonly requestTimeoutMs?: number;
+  /** Milliseconds an idle connection is kept; default 75 s, above the idle time of common proxies and client pools. */
+  readonly keepAliveTimeoutMs?: number;
+  /** Milliseconds a client may take no byte of its answer; default 30 s. */
+  readonly writeTimeoutMs?: number;
+  /** Open connections; default 16384. Beyond it a connection is closed as it opens. */
+  readonly connectionsMax?: number;
+}
+
+/** Names and paths of models are limited only by the 16 KiB of headers that Node reads. */
+const PATH_LENGTH_MAX = 16 * 1024;
+
+export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions): Promise<Door> {
+  const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX_DEFAULT;
+  const admission = new Admission(options);
+  const bodyPool = new BodyPool({ threads: options.parserThreads ?? 1 });
+  const context: ExchangeContext = {
+    gateway,
+    options,
+    admission,
+    bodyPool,
+    bodyBytesMax,
+    writeTimeoutMs: options.writeTimeoutMs ?? 30_000,
+    isClosing: false,
+  };
+  const app = fastify({
+    logger: false,
+    bodyLimit: bodyBytesMax,
+    keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
+    requestTimeout: options.requestTimeoutMs ?? 60_000,
+    // While closing, requests on open connections are still the gateway's to answer.
+    return503OnClosing: false,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: PATH_LENGTH_MAX, caseSensitive: true },
+    http: { connectionsCheckingInterval: 1000, headersTimeout: options.headersTimeoutMs ?? 10_000 },
+    frameworkErrors: (error, _request, reply) => replyError(reply, servingErrorOf(fromFramework(error), options)),
+    clientErrorHandler: (error, socket) => refuseClient(error, socket),
+  });
+  app.server.maxConnections = options.connectionsMax ?? 16_384;
+
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  app.setErrorHandler((error, _request, reply) => replyError(reply, servingErrorOf(fromFramework(error), options)));
+  app.setNotFoundHandler((request, reply) =>
+    replyError(
+      reply,
+      new ServingError("not-found", `unknown path: ${request.method} ${request.url}`, { reason: "unknown-path" }),
+    ),
+  );
+  addInferRoute(app, context);
+  app.addHook("onRequest", (request, reply, done) => {
+    if (context.isClosing) reply.header("connection", "close");
+    // Bodies are JSON whatever they say: official clients send no type, or a wrong one.
+    if (request.raw.headers["content-type"] !== undefined) request.raw.headers["content-type"] = undefined;
+    done();
+  });
+  addRoutes(app, gateway, options);
+
+  await app.listen({ host: options.host ?? "127.0.0.1", port: options.port });
+  const port = (app.server.address() as AddressInfo).port;
+  let closed: Promise<void> | null = null;
+  return {
+    port,
+    get inFlight() {
+      return admission.inFlight;
+    },
+    get inFlightBytes() {
+      return admission.inFlightBytes;
+    },
+    close(graceMs) {
+      closed ??= (async () => {
+        context.isClosing = true;
+        await drain(app.server, graceMs);
+        await app.close();
+        await bodyPool.close();
+      })();
+      return closed;
+    },
+  };
+}
+
+/** POST under /v2/models/ is inference, or falls through to the handler that answers 405 or 501. */
+function addInferRoute(app: FastifyInstance, context: ExchangeContext): void {
+  const prefix = "/v2/models/";
+  app.addHook("onRequest", (request, reply, done) => {
+    if (request.method !== "POST" || request.routeOptions.url !== `${prefix}*`) {
+      done();
+      return;
+    }
+    const receivedAt = monotonicNow();
+    const url = request.raw.url!;
+    const query = url.indexOf("?");
+    const path = parseModelPath(url.slice(prefix.length, query < 0 ? undefined : query));
+    if (path === null || path.action !== "infer") {
+      done();
+      return;
+    }
+    reply.hijack();
+    new InferExchange(context, request.raw, reply.raw, path, receivedAt).start();
+  });
+}
+
+/** Stops listening and waits for open requests; what is left after `graceMs` is cut. */
+function drain(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+    server.close(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+export function replyError(reply: FastifyReply, error: ServingError): FastifyReply {
+  if (error.details.retryAfterS !== undefined)
+    reply.header("retry-after", Math.max(1, Math.ceil(error.details.retryAfterS)));
+  return reply.code(ERROR_CODES[error.code].http).type("application/json").send(encodeError(error));
+}
+
+/** fastify's own errors carry a status; anything else is ours or a bug. */
+function fromFramework(error: unknown): unknown {
+  if (error instanceof ServingError) return error;
+  const { statusCode, message } = error as { statusCode?: number; message?: string };
+  if (statusCode === undefined || statusCode >= 500) return error;
+  const code =
+    statusCode === 413
+      ? "payload-too-large"
+      : statusCode === 415
+        ? "unsupported-encoding"
+        : statusCode === 404
+          ? "not-found"
+          : "invalid-argument";
+  return new ServingError(code, message ?? "bad request");
+}
+
+/** Bytes that are not HTTP, or headers that are too many or too slow: there is no request to answer, only a socket. */
+function refuseClient(error: NodeJS.ErrnoException, socket: import("node:net").Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, text] =
+    error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+      ? ["408 Request Timeout", "the request did not arrive in time"]
+      : error.code === "HPE_HEADER_OVERFLOW"
+        ? ["431 Request Header Fields Too Large", "the request headers must have at most 16384 bytes"]
+        : ["400 Bad Request", `the request must be HTTP/1.1: ${error.code ?? error.message}`];
+  const body = JSON.stringify({ error: text, reason: "malformed-http" });
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,189 @@
+/** Every path but inference: health, metadata, configuration, statistics, repository, metrics. */
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
+import { describe, type Parameters, readParameters } from "../../wire/infer-parameters.js";
+import { ServingError } from "../../wire/serving-error.js";
+import { type DoorOptions, EXTENSIONS, notSupported, SERVER_NAME } from "../door.js";
+import type { Gateway, ModelStatistics, StatisticDuration } from "../gateway.js";
+import { modelConfigJson, modelMetadata } from "../model-config.js";
+import { type ModelPath, parseModelPath } from "./model-path.js";
+
+type Handler = (request: FastifyRequest, reply: FastifyReply) => unknown;
+
+export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorOptions): void {
+  /** The methods given, and 405 with Allow for all others. */
+  const route = (url: string, handlers: Partial<Record<"GET" | "POST", Handler>>): void => {
+    const allowed = Object.keys(handlers).flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    for (const [method, handler] of Object.entries(handlers))
+      app.route({ method: method as HTTPMethods, url, handler });
+    app.route({
+      method: app.supportedMethods.filter((method) => !allowed.includes(method)) as HTTPMethods[],
+      url,
+      handler: (request, reply) => refuseMethod(request, reply, allowedAt(url, request) ?? allowed),
+    });
+  };
+
+  route("/v2", {
+    GET: () => ({ name: SERVER_NAME, version: options.version, extensions: EXTENSIONS }),
+  });
+  route("/v2/health/live", { GET: (_, reply) => health(reply, gateway.live, { live: gateway.live }, "not live") });
+  route("/v2/health/ready", { GET: (_, reply) => health(reply, gateway.ready, { ready: gateway.ready }, "not ready") });
+  route("/v2/models", { GET: () => ({ models: gateway.modelNames() }) });
+  route("/v2/models/stats", { GET: () => statistics(gateway.statistics(null, "")) });
+  route("/v2/models/*", {
+    GET: (request, reply) => getModel(gateway, modelPath(request), request, reply),
+    POST: (request, reply) => postModel(modelPath(request), request, reply),
+  });
+  route("/v2/repository/index", {
+    POST: (request) => gateway.repositoryIndex(readReady(jsonBody(request))),
+  });
+  route("/v2/repository/models/*", { POST: (request) => repository(gateway, request) });
+  route("/metrics", {
+    GET: async (_, reply) => {
+      const text = await gateway.metrics();
+      return reply.type("text/plain; version=0.0.4; charset=utf-8").send(text);
+    },
+  });
+  const offered: readonly [string, string][] = [
+    ["/v2/trace/setting", "tracing by request (trace)"],
+    ["/v2/logging", "changing log settings (logging)"],
+    ["/v2/systemsharedmemory/*", "shared memory (system_shared_memory)"],
+    ["/v2/cudasharedmemory/*", "shared memory (cuda_shared_memory)"],
+  ];
+  for (const [url, what] of offered) {
+    const refuse: Handler = () => {
+      throw notSupported(what);
+    };
+    route(url, { GET: refuse, POST: refuse });
+  }
+}
+
+/** Under /v2/models/ the methods depend on what the path asks for. */
+function allowedAt(url: string, request: FastifyRequest): readonly string[] | null {
+  if (url !== "/v2/models/*") return null;
+  const { action } = modelPath(request);
+  if (action === "infer" || action === "generate" || action === "generate_stream") return ["POST"];
+  return action === "trace" ? ["GET", "POST"] : ["GET", "HEAD"];
+}
+
+function refuseMethod(request: FastifyRequest, reply: FastifyReply, allowed: readonly string[]): never {
+  reply.header("allow", allowed.join(", "));
+  throw new ServingError(
+    "method-not-allowed",
+    `method of ${request.url} must be ${allowed.join(" or ")}, got ${request.method}`,
+    { reason: "method-not-allowed" },
+  );
+}
+
+function health(reply: FastifyReply, isHealthy: boolean, body: object, text: string): unknown {
+  if (isHealthy) return body;
+  return reply.code(503).send({ ...body, error: text });
+}
+
+function modelPath(request: FastifyRequest): ModelPath {
+  const url = request.raw.url!;
+  const query = url.indexOf("?");
+  const path = parseModelPath(url.slice("/v2/models/".length, query < 0 ? undefined : query));
+  if (path === null)
+    throw new ServingError("not-found", `unknown path: ${request.method} ${url}`, { reason: "unknown-path" });
+  return path;
+}
+
+function getModel(gateway: Gateway, path: ModelPath, request: FastifyRequest, reply: FastifyReply): unknown {
+  switch (path.action) {
+    case "metadata":
+      return modelMetadata(gateway.model(path.name, path.version));
+    case "config":
+      return modelConfigJson(gateway.model(path.name, path.version));
+    case "stats":
+      gateway.model(path.name, path.version);
+      return statistics(gateway.statistics(path.name, path.version));
+    case "ready": {
+      const ready = gateway.modelReady(path.name, path.version);
+      return health(reply, ready, { name: path.name, ready }, `model '${path.name}' is not ready`);
+    }
+    case "infer":
+      return refuseMethod(request, reply, ["POST"]);
+    case "generate":
+    case "generate_stream":
+      throw notSupported("text generation (generate)");
+    case "trace":
+      throw notSupported("tracing by request (trace)");
+  }
+}
+
+/** POST that is not inference (the door takes that before). */
+function postModel(path: ModelPath, request: FastifyRequest, reply: FastifyReply): never {
+  if (path.action === "generate" || path.action === "generate_stream") throw notSupported("text generation (generate)");
+  if (path.action === "trace") throw notSupported("tracing by request (trace)");
+  return refuseMethod(request, reply, ["GET", "HEAD"]);
+}
+
+async function repository(gateway: Gateway, request: FastifyRequest): Promise<unknown> {
+  const path = request.raw.url!.slice("/v2/repository/models/".length).replace(/\?.*$/, "").replace(/\/$/, "");
+  const cut = path.lastIndexOf("/");
+  const action = path.slice(cut + 1);
+  const name = decodeURIComponent(path.slice(0, Math.max(0, cut)));
+  if (name === "" || (action !== "load" && action !== "unload"))
+    throw new ServingError("not-found", `unknown path: ${request.method} ${request.url}`, { reason: "unknown-path" });
+  const parameters: Parameters = readParameters(jsonBody(request).parameters, "the request");
+  if (action === "load") {
+    await gateway.load(name, parameters);
+    return { name, load: true };
+  }
+  await gateway.unload(name);
+  return { name, unload: true };
+}
+
+/** A JSON object, or {} for an empty body. */
+function jsonBody(request: FastifyRequest): Record<string, unknown> {
+  const body = request.body as Buffer | undefined;
+  if (body === undefined || body === null || body.byteLength === 0) return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString("utf8"));
+  } catch (error) {
+    throw new ServingError("invalid-argument", `the request body must be JSON: ${(error as Error).message}`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new ServingError("invalid-argument", `the request body must be a JSON object, got ${describe(value)}`);
+  return value as Record<string, unknown>;
+}
+
+function readReady(body: Record<string, unknown>): boolean {
+  const ready = body.ready ?? false;
+  if (typeof ready !== "boolean")
+    throw new ServingError("invalid-argument", `ready must be a boolean, got ${describe(ready)}`);
+  return ready;
+}
+
+const NONE: StatisticDuration = { count: 0, ns: 0 };
+
+function statistics(models: readonly ModelStatistics[]): unknown {
+  return {
+    model_stats: models.map((model) => ({
+      name: model.name,
+      version: model.version,
+      last_inference: model.lastInferenceMs,
+      inference_count: model.inferenceCount,
+      execution_count: model.executionCount,
+      inference_stats: {
+        success: model.success,
+        fail: model.fail,
+        queue: model.queue,
+        compute_input: model.computeInput,
+        compute_infer: model.computeInfer,
+        compute_output: model.computeOutput,
+        cache_hit: NONE,
+        cache_miss: NONE,
+      },
+      response_stats: {},
+      batch_stats: model.batches.map((batch) => ({
+        batch_size: batch.batchSize,
+        compute_input: batch.computeInput,
+        compute_infer: batch.computeInfer,
+        compute_output: batch.computeOutput,
+      })),
+      memory_usage: [],
+    })),
+  };
+}

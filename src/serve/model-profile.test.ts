@@ -1,0 +1,144 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { emulatedSpec, modelSpec, padded, tensorSpec } from "../../test/support/specs.js";
+import { fitLine } from "./linear-fit.js";
+import {
+  fitProfile,
+  interpolateTable,
+  type ModelProfile,
+  type ProfilePoint,
+  profileOfEmulated,
+} from "./model-profile.js";
+import { loadProfile, saveProfile } from "./profile-store.js";
+
+const point = (extent: number | null, batchSize: number, us: number): ProfilePoint => {
+  const quantiles = { p50Us: us, p90Us: us, p99Us: us, runs: 3 };
+  return { extent, batchSize, alone: quantiles, busy: { ...quantiles, p50Us: us * 2 } };
+};
+const environment = { cpuModel: "c", threads: 1, accelerators: 2, runtime: "r", modelBytes: 0 };
+const profile = (batchMax: number, points: ProfilePoint[]): ModelProfile => ({
+  schema: 1,
+  model: "m",
+  version: "1",
+  batchMax,
+  environment,
+  points,
+  fits: fitProfile(points),
+  complete: true,
+});
+
+describe("fit", () => {
+  test("recovers a line exactly, with errors near zero", () => {
+    const fit = fitLine([1, 2, 4, 8].map((x) => ({ x, y: 3 * x + 7 })));
+    expect(fit.alphaUs).toBeCloseTo(3, 9);
+    expect(fit.betaUs).toBeCloseTo(7, 9);
+    expect(fit.alphaSeUs).toBeCloseTo(0, 6);
+    expect(fit.r2).toBeCloseTo(1, 9);
+  });
+
+  test("weighs by relative error: the small sizes are not drowned by the large", () => {
+    const noisy = [1, 2, 4, 8, 16, 32].map((x) => ({ x, y: (2 * x + 10) * (x === 32 ? 1.3 : 1) }));
+    const fit = fitLine(noisy);
+    expect(Math.abs(fit.alphaUs + fit.betaUs - 12) / 12).toBeLessThan(0.1);
+    expect(fit.alphaSeUs).toBeGreaterThan(0);
+    expect(fit.betaSeUs).toBeGreaterThan(0);
+  });
+
+  test("one point and none are answered, not divided by", () => {
+    expect(fitLine([{ x: 4, y: 8 }])).toMatchObject({ alphaUs: 2, betaUs: 0, alphaSeUs: null });
+    expect(fitLine([])).toMatchObject({ alphaUs: 0, betaUs: 0 });
+  });
+});
+
+describe("table", () => {
+  test("goes through the points, straight between them, on with the last slope", () => {
+    const table = interpolateTable(
+      profile(8, [point(null, 1, 10), point(null, 2, 14), point(null, 4, 30)]),
+      null,
+      "alone",
+    );
+    expect([...table]).toEqual([0, 10, 14, 22, 30, 38, 46, 54, 62]);
+  });
+
+  test("with all workers busy is the default", () => {
+    expect(interpolateTable(profile(1, [point(null, 1, 10)]), null)[1]).toBe(20);
+  });
+
+  test("never falls, whatever was measured", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 6 }),
+        fc.boolean(),
+        (times, two) => {
+          const points = times.map((us, i) => point(two ? 16 : null, 2 ** i, us));
+          if (two) points.push(point(32, 1, 500));
+          const table = interpolateTable(profile(64, points), two ? 24 : null);
+          for (let b = 1; b <= 64; b++) expect(table[b]!).toBeGreaterThanOrEqual(table[b - 1]!);
+          expect(table[1]).toBeGreaterThan(0);
+        },
+      ),
+    );
+  });
+
+  test("between extents it is in between, beyond the largest in proportion, below the smallest that one", () => {
+    const two = profile(1, [point(10, 1, 100), point(20, 1, 300)]);
+    const at = (extent: number) => interpolateTable(two, extent, "alone")[1];
+    expect([at(5), at(10), at(15), at(20), at(40)]).toEqual([100, 100, 200, 300, 600]);
+  });
+
+  test("a model of fixed batch costs the same at any size", () => {
+    expect([...interpolateTable(profile(4, [point(null, 4, 9)]), null, "alone")]).toEqual([0, 9, 9, 9, 9]);
+  });
+
+  test("an emulated model is its specification", () => {
+    const table = interpolateTable(profileOfEmulated(emulatedSpec("e", { alphaMs: 1.053, betaMs: 5.072 })), null);
+    expect([table[1], table[8]]).toEqual([6125, 13_496]);
+  });
+});
+
+describe("store", () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(path.join(tmpdir(), "rubato-profile-"));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const spec = () => modelSpec({ name: "m", folder, batchSizeMax: 4 });
+
+  test("is read back from beside the model, whole, with no draft left", () => {
+    const file = saveProfile(spec(), profile(4, [point(null, 1, 10)]), null);
+    expect(file).toBe(path.join(folder, "1", "profile.json"));
+    expect(readdirSync(path.join(folder, "1"))).toEqual(["profile.json"]);
+    expect(loadProfile(spec(), environment, null)).toMatchObject({ staleness: null, profile: { model: "m" } });
+  });
+
+  test("says what makes it stale", () => {
+    const stale = (change: Partial<typeof environment>) =>
+      loadProfile(spec(), { ...environment, ...change }, null)?.staleness;
+    expect(stale({ threads: 2 })).toBe("threads was 1 and is 2");
+    expect(stale({ runtime: "onnxruntime 9" })).toBe("runtime was r and is onnxruntime 9");
+    expect(stale({ cpuModel: "other" })).toBe("CPU was c and is other");
+    expect(loadProfile({ ...spec(), batchSizeMax: 8 }, environment, null)?.staleness).toBe("batch_max was 4 and is 8");
+    const bucketed = { ...spec(), inputs: [tensorSpec("x", "FP32", [-1, -1], { variable: padded(1, [8]) })] };
+    expect(loadProfile(bucketed, environment, null)?.staleness).toBe("extents was  and is 8");
+  });
+
+  test("goes to the cache where the model's folder cannot be written", () => {
+    const blocked = path.join(folder, "file");
+    writeFileSync(blocked, "");
+    const cache = path.join(folder, "cache");
+    mkdirSync(cache);
+    const elsewhere = { ...spec(), name: "a/b", folder: blocked };
+    const file = saveProfile(elsewhere, profile(4, [point(null, 1, 10)]), cache);
+    expect(file).toBe(path.join(cache, "a%2Fb", "1", "profile.json"));
+    expect(loadProfile(elsewhere, environment, cache)?.file).toBe(file);
+    expect(saveProfile(elsewhere, profile(4, [point(null, 1, 10)]), null)).toBeNull();
+  });
+
+  test("a file that is no profile is as good as none", () => {
+    writeFileSync(path.join(folder, "1", "profile.json"), "{ broken");
+    expect(loadProfile(spec(), environment, null)).toBeNull();
+  });
+});

@@ -1,0 +1,212 @@
+/** Inputs and outputs of a model from three sources: the model file, `config.pbtxt`, `rubato.yaml`. Later ones refine. */
+import type { TensorSpec, VariableAxis } from "../config/model.js";
+import type { ModelFile, ModelFileInput, ModelFileOutput } from "../config/model-file.js";
+import type { OnnxValue } from "./onnx-header.js";
+import type { TritonConfig, TritonTensor } from "./triton-config.js";
+
+export interface TensorSources {
+  readonly file: ModelFile;
+  /** Shown in messages. */
+  readonly fileName: string;
+  readonly triton: TritonConfig | null;
+  readonly tritonName: string;
+  readonly inputs: readonly OnnxValue[];
+  readonly outputs: readonly OnnxValue[];
+}
+
+export interface MergedTensors {
+  readonly inputs: readonly TensorSpec[];
+  readonly outputs: readonly TensorSpec[];
+  readonly batches: boolean;
+}
+
+/** A shared first dimension of such a name is a length, not a batch: concatenating two of them would mix two requests. */
+const NOT_A_BATCH = /seq|len|time|tok|frame|pos/i;
+
+type Problems = string[];
+
+export function mergeTensors(sources: TensorSources, problems: Problems): MergedTensors {
+  const { file, triton } = sources;
+  checkNames(sources, problems);
+  const symbol = batchSymbol(sources);
+  const isDeclared =
+    file.batch_fixed !== undefined ||
+    [...Object.values(file.inputs), ...Object.values(file.outputs)].some(
+      (entry) => typeof entry.batch_axis === "number",
+    );
+  const isTriton = (triton?.maxBatchSize ?? 0) > 0;
+  // Where a config.pbtxt is present, its silence on max_batch_size means no batching, unless rubato.yaml wants it.
+  const isInferred = symbol !== null && (triton === null || file.batch_max !== undefined);
+  const batches = file.batch_max !== 0 && (isDeclared || isTriton || isInferred);
+  const axisOf = (value: OnnxValue, entry: ModelFileInput | ModelFileOutput | undefined): number | null => {
+    if (!batches || entry?.batch_axis === "none") return null;
+    if (entry?.batch_axis !== undefined) return entry.batch_axis;
+    const dims = value.dims;
+    if (dims === null) return 0;
+    if (!isDeclared && !isTriton) {
+      const at = dims.indexOf(symbol!);
+      return at < 0 ? null : at;
+    }
+    const first = dims[0];
+    return typeof first === "string" || (first !== undefined && first === file.batch_fixed) ? 0 : null;
+  };
+  const inputs = sources.inputs.map((value) => {
+    const entry = file.inputs[value.name];
+    const batchAxis = axisOf(value, entry);
+    const shape = shapeOf(sources, value, entry, batchAxis, triton?.inputs, `inputs.${value.name}`, problems);
+    return inputSpec(sources, value, entry, batchAxis, shape, problems);
+  });
+  const outputs = sources.outputs.map((value): TensorSpec => {
+    const entry = file.outputs[value.name];
+    const batchAxis = axisOf(value, entry);
+    const shape = shapeOf(sources, value, entry, batchAxis, triton?.outputs, `outputs.${value.name}`, problems);
+    const unpadAxis = entry?.unpad?.axis;
+    if (unpadAxis !== undefined && shape.length > 0 && unpadAxis >= shape.length)
+      problems.push(
+        `${sources.fileName}: outputs.${value.name}.unpad.axis: must be below the rank ${shape.length}; was ${unpadAxis}`,
+      );
+    return { name: value.name, datatype: value.datatype, shape, batchAxis, variable: null, optional: false };
+  });
+  if (batches && inputs.every((input) => input.batchAxis === null))
+    problems.push(`${sources.fileName}: inputs: at least one must have a batch_axis for the model to batch; none has`);
+  if (!batches && (file.batch_max ?? 0) > 0)
+    problems.push(
+      `${sources.fileName}: batch_max: must be 0, since no dimension is shared by all inputs and outputs and no batch_axis is given; was ${file.batch_max}`,
+    );
+  return { inputs, outputs, batches };
+}
+
+/** The symbol of the first input's first dimension, if every input and output of rank >= 1 has it, once. */
+function batchSymbol(sources: TensorSources): string | null {
+  const symbol = sources.inputs.find((input) => (input.dims?.length ?? 0) > 0)?.dims?.[0];
+  if (typeof symbol !== "string" || symbol === "" || NOT_A_BATCH.test(symbol)) return null;
+  const hasIt = (value: OnnxValue): boolean =>
+    value.dims !== null && (value.dims.length === 0 || value.dims.filter((dim) => dim === symbol).length === 1);
+  return [...sources.inputs, ...sources.outputs].every(hasIt) ? symbol : null;
+}
+
+function checkNames(sources: TensorSources, problems: Problems): void {
+  const check = (names: Iterable<string>, actual: readonly OnnxValue[], where: string): void => {
+    for (const name of names)
+      if (!actual.some((value) => value.name === name))
+        problems.push(`${where}.${name}: must be one of ${actual.map((value) => value.name).join(", ")}; was ${name}`);
+  };
+  check(Object.keys(sources.file.inputs), sources.inputs, `${sources.fileName}: inputs`);
+  check(Object.keys(sources.file.outputs), sources.outputs, `${sources.fileName}: outputs`);
+  const config = sources.triton;
+  if (config === null) return;
+  check(
+    config.inputs.map((tensor) => tensor.name),
+    sources.inputs,
+    `${sources.tritonName}: input`,
+  );
+  check(
+    config.outputs.map((tensor) => tensor.name),
+    sources.outputs,
+    `${sources.tritonName}: output`,
+  );
+}
+
+function shapeOf(
+  sources: TensorSources,
+  value: OnnxValue,
+  entry: ModelFileInput | ModelFileOutput | undefined,
+  batchAxis: number | null,
+  configured: readonly TritonTensor[] | undefined,
+  field: string,
+  problems: Problems,
+): number[] {
+  const known = value.dims?.map((dim) => (typeof dim === "number" ? dim : -1)) ?? null;
+  if (known !== null && batchAxis !== null) {
+    if (batchAxis >= known.length)
+      problems.push(
+        `${sources.fileName}: ${field}.batch_axis: must be below the rank ${known.length}; was ${batchAxis}`,
+      );
+    else if (known[batchAxis] !== -1 && known[batchAxis] !== sources.file.batch_fixed)
+      problems.push(
+        `${sources.fileName}: ${field}.batch_axis: the model fixes axis ${batchAxis} to ${known[batchAxis]}: give batch_fixed ${known[batchAxis]} or batch_axis none; was ${batchAxis}`,
+      );
+    else known[batchAxis] = -1;
+  }
+  let shape = known;
+  if (entry?.shape !== undefined) shape = refine(shape, entry.shape, `${sources.fileName}: ${field}.shape`, problems);
+  const triton = configured?.find((tensor) => tensor.name === value.name);
+  if (triton !== undefined) {
+    const where = `${sources.tritonName}: ${field}`;
+    if (triton.datatype !== value.datatype)
+      problems.push(`${where}.data_type: must be ${value.datatype} as in the model file; was ${triton.datatype}`);
+    const dims = (sources.triton?.maxBatchSize ?? 0) > 0 ? [-1, ...triton.dims] : triton.dims;
+    shape = refine(shape, dims, `${where}.dims`, problems);
+  }
+  if (shape === null) {
+    if (field.startsWith("inputs"))
+      problems.push(
+        `${sources.fileName}: ${field}.shape: must be given, the model file leaves the rank open; was nothing`,
+      );
+    return batchAxis === null ? [] : [-1];
+  }
+  return shape;
+}
+
+/** A declared shape may close what the model file leaves open, never contradict it. */
+function refine(
+  known: readonly number[] | null,
+  declared: readonly number[],
+  where: string,
+  problems: Problems,
+): number[] {
+  if (known === null) return [...declared];
+  const fits =
+    known.length === declared.length &&
+    known.every((dim, i) => dim === -1 || declared[i] === -1 || dim === declared[i]);
+  if (!fits) {
+    problems.push(`${where}: must fit the model file's [${known}]; was [${declared}]`);
+    return [...known];
+  }
+  return known.map((dim, i) => (dim === -1 ? declared[i]! : dim));
+}
+
+function inputSpec(
+  sources: TensorSources,
+  value: OnnxValue,
+  entry: ModelFileInput | undefined,
+  batchAxis: number | null,
+  shape: readonly number[],
+  problems: Problems,
+): TensorSpec {
+  const field = `${sources.fileName}: inputs.${value.name}`;
+  if (entry?.datatype !== undefined && entry.datatype !== value.datatype)
+    problems.push(`${field}.datatype: must be ${value.datatype} as in the model file; was ${entry.datatype}`);
+  const variable = variableOf(sources, value.name, entry);
+  if (variable !== null && (variable.axis >= shape.length || shape[variable.axis] !== -1))
+    problems.push(`${field}.variable_axis: must be a -1 axis of [${shape}]; was ${variable.axis}`);
+  if (variable !== null && variable.axis === batchAxis)
+    problems.push(`${field}.variable_axis: must differ from the batch axis ${batchAxis}; was ${variable.axis}`);
+  if (variable?.mode === "pad" && batchAxis === null) problems.push(`${field}.mode: pad needs a batch axis; was none`);
+  if (variable?.mode === "pad" && value.datatype === "BYTES" && variable.padValue !== 0)
+    problems.push(`${field}.pad_value: must be absent for BYTES (padding is empty text); was ${variable.padValue}`);
+  if (entry?.profile_shape !== undefined && entry.profile_shape.length !== shape.length)
+    problems.push(`${field}.profile_shape: must have ${shape.length} extents; was [${entry.profile_shape}]`);
+  const optional =
+    entry?.mask === true || (sources.triton?.inputs.find((t) => t.name === value.name)?.optional ?? false);
+  return {
+    name: value.name,
+    datatype: value.datatype,
+    shape,
+    batchAxis,
+    variable,
+    optional,
+    ...(entry?.mask === true ? { mask: true } : {}),
+    ...(entry?.profile_value === undefined ? {} : { profileValue: entry.profile_value }),
+    ...(entry?.profile_shape === undefined ? {} : { profileShape: entry.profile_shape }),
+  };
+}
+
+function variableOf(sources: TensorSources, name: string, entry: ModelFileInput | undefined): VariableAxis | null {
+  if (entry?.variable_axis === undefined) return null;
+  const mode = entry.mode ?? (entry.buckets === undefined ? "equal" : "pad");
+  const unpad = Object.entries(sources.file.outputs)
+    .filter(([, output]) => output.unpad?.of === name)
+    .map(([output, { unpad: rule }]) => ({ output, axis: rule!.axis, scale: rule!.scale }));
+  return { axis: entry.variable_axis, mode, buckets: entry.buckets ?? [], padValue: entry.pad_value ?? 0, unpad };
+}

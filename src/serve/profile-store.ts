@@ -1,0 +1,98 @@
+/** Profiles on disk: beside the model where its folder can be written, else in a cache folder. */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import type { ModelSpec } from "../config/model.js";
+import { type ModelProfile, PROFILE_SCHEMA, type ProfileEnvironment } from "./model-profile.js";
+import { profiledExtents } from "./profiler.js";
+
+/** A larger file is not a profile. */
+const PROFILE_BYTES_MAX = 16 * 1024 * 1024;
+
+export interface StoredProfile {
+  readonly profile: ModelProfile;
+  readonly file: string;
+  /** Why it should be measured again, or null: what differs, stored and present value. */
+  readonly staleness: string | null;
+}
+
+const FILE = "profile.json";
+const beside = (spec: ModelSpec): string => path.join(spec.folder, spec.version, FILE);
+const cached = (spec: ModelSpec, cacheDir: string): string =>
+  path.join(cacheDir, encodeURIComponent(spec.name), spec.version, FILE);
+
+/**
+ * Writes the profile whole or not at all.
+ *
+ * @returns The file written, or null when neither place can be written: then it lives for this run only.
+ */
+export function saveProfile(spec: ModelSpec, profile: ModelProfile, cacheDir: string | null): string | null {
+  const places = cacheDir === null ? [beside(spec)] : [beside(spec), cached(spec, cacheDir)];
+  return places.find((file) => write(file, profile)) ?? null;
+}
+
+function write(file: string, profile: ModelProfile): boolean {
+  const draft = `${file}.${process.pid}`;
+  try {
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(draft, `${JSON.stringify(profile, null, 1)}\n`);
+    renameSync(draft, file);
+    return true;
+  } catch {
+    discard(draft);
+    return false;
+  }
+}
+
+function discard(draft: string): void {
+  try {
+    rmSync(draft, { force: true });
+  } catch {
+    // Its folder is not one, or is gone: then there is no draft either.
+  }
+}
+
+/** The stored profile, or null when there is none that can be read. */
+export function loadProfile(
+  spec: ModelSpec,
+  environment: ProfileEnvironment,
+  cacheDir: string | null,
+): StoredProfile | null {
+  const places = cacheDir === null ? [beside(spec)] : [beside(spec), cached(spec, cacheDir)];
+  for (const file of places) {
+    const profile = read(file);
+    if (profile !== null) return { profile, file, staleness: stalenessOf(profile, spec, environment) };
+  }
+  return null;
+}
+
+function read(file: string): ModelProfile | null {
+  try {
+    if (!existsSync(file) || statSync(file).size > PROFILE_BYTES_MAX) return null;
+    const value = JSON.parse(readFileSync(file, "utf8")) as Partial<ModelProfile>;
+    const isUsable = value.schema === PROFILE_SCHEMA && Array.isArray(value.points) && value.points.length > 0;
+    return isUsable ? (value as ModelProfile) : null;
+  } catch {
+    return null;
+  }
+}
+
+function stalenessOf(profile: ModelProfile, spec: ModelSpec, environment: ProfileEnvironment): string | null {
+  const differs = (what: string, stored: unknown, present: unknown): string | null =>
+    stored === present ? null : `${what} was ${stored} and is ${present}`;
+  const batchMax = Math.max(1, spec.batchSizeMax);
+  const then = profile.environment;
+  return (
+    differs("version", profile.version, spec.version) ??
+    differs(
+      "extents",
+      [...new Set(profile.points.map((point) => point.extent))].join(),
+      profiledExtents(spec).join(),
+    ) ??
+    (profile.batchMax < batchMax ? `batch_max was ${profile.batchMax} and is ${batchMax}` : null) ??
+    differs("CPU", then.cpuModel, environment.cpuModel) ??
+    differs("threads", then.threads, environment.threads) ??
+    differs("accelerators", then.accelerators, environment.accelerators) ??
+    differs("runtime", then.runtime, environment.runtime) ??
+    differs("model file size", then.modelBytes, environment.modelBytes)
+  );
+}

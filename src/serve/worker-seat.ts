@@ -1,0 +1,339 @@
+/**
+ * The place of one worker process among the accelerators of a server: kept filled. A process that ends, however, is
+ * settled for (every batch in it fails once), replaced after a back-off, given its models again, and only then joins.
+ *
+ * starting -> (ready) reloading -> (models loaded) joined -> (process ended) backing-off -> starting ...; stopped from any.
+ */
+import type { AcceleratorGroupSpec, ModelSpec } from "../config/model.js";
+import type { FailCause } from "../core/outcome.js";
+import { NEVER, type TimeUs } from "../core/time.js";
+import { monotonicNow } from "../wire/monotonic-clock.js";
+import { ServingError } from "../wire/serving-error.js";
+import type { LogLevel } from "../wire/worker-protocol.js";
+import { type Flight, FlightBook, type HangRule } from "./flight-book.js";
+import type { Turnstile } from "./turnstile.js";
+import type { PoolEvent, RunBatch } from "./worker-pool.js";
+import { type Hello, type Request, WorkerProcess } from "./worker-process.js";
+
+export interface LoadedModel {
+  readonly handle: number;
+  readonly spec: ModelSpec;
+}
+
+export interface SeatOptions {
+  readonly group: AcceleratorGroupSpec;
+  /** Index of the seat's first accelerator over the server, and relative speeds of all of them. */
+  readonly first: number;
+  readonly scales: readonly number[];
+  readonly hello: Hello;
+  readonly hang: HangRule;
+  readonly respawnMinMs: number;
+  readonly respawnMaxMs: number;
+  readonly startTimeoutMs: number;
+  readonly loadTimeoutMs: number;
+  readonly warmUpMs: number;
+  /** Resident memory at which the process is killed; null = no limit. */
+  readonly memoryBytesMax: number | null;
+}
+
+export interface SeatOwner {
+  emit(event: PoolEvent): void;
+  log(level: LogLevel, message: string): void;
+  /** What a new process must hold before it joins. */
+  models(): readonly LoadedModel[];
+  /** A batch of this model ended without harm to its worker. */
+  survived(model: string): void;
+  /** The process ended while these models were executing on it. */
+  blame(models: readonly string[]): void;
+  readonly warmUps: Turnstile;
+}
+
+/** A process that served this long is healthy: its next back-off starts small again. */
+const HEALTHY_US = 10_000_000;
+/** A hang timer that fires later than this was kept from it: the server itself stood still, and nobody is to blame. */
+const TIMER_LATE_US = 250_000;
+
+export class WorkerSeat {
+  /** What the last process said it runs models with; "" before the first. */
+  runtime = "";
+  private process: WorkerProcess | null = null;
+  private joined = false;
+  private stopping = false;
+  private failures = 0;
+  private joinedAt = 0 as TimeUs;
+  private respawnTimer: NodeJS.Timeout | null = null;
+  private hangTimer: NodeJS.Timeout | null = null;
+  private hangTimerAt: TimeUs = NEVER;
+  private hungSlot: number | null = null;
+  private killReason: string | null = null;
+  private timings = 0;
+  private handles = new Set<number>();
+  private flights: FlightBook;
+  private onGone: (() => void)[] = [];
+
+  constructor(
+    private readonly options: SeatOptions,
+    private readonly owner: SeatOwner,
+  ) {
+    this.flights = new FlightBook(options.scales.length, options.hang);
+  }
+
+  /** Index of its first accelerator over the server. */
+  get first(): number {
+    return this.options.first;
+  }
+  get group(): string {
+    return this.options.group.name;
+  }
+  /** Takes batches. */
+  get isJoined(): boolean {
+    return this.joined;
+  }
+  get pid(): number {
+    return this.process?.pid ?? 0;
+  }
+  get batchesInside(): number {
+    return this.flights.count;
+  }
+  holds(handle: number): boolean {
+    return this.handles.has(handle);
+  }
+
+  /** Spawns, loads what the owner holds, joins. Rejects when the process cannot start; then it is tried again by nobody. */
+  async start(): Promise<void> {
+    const child = new WorkerProcess(this.options.hello, {
+      onFinished: (record) => {
+        if (this.land(record.slot, record.batch) === null) return;
+        this.owner.emit({ kind: "finished", accelerator: this.options.first + record.slot, ...omitSlot(record) });
+      },
+      onFailed: (record) => {
+        if (this.land(record.slot, record.batch) === null) return;
+        this.owner.emit({ kind: "failed", accelerator: this.options.first + record.slot, ...omitSlot(record) });
+      },
+      onMemory: (rssBytes) => this.checkMemory(rssBytes),
+      onLog: (level, message) => this.owner.log(level, `worker ${child.pid}: ${message}`),
+      onExit: (reason) => this.ended(child, reason),
+    });
+    this.process = child;
+    this.handles = new Set();
+    this.killReason = null;
+    this.hungSlot = null;
+    const ready = await this.inTime(child.ready, this.options.startTimeoutMs, "start");
+    this.runtime = ready.runtime;
+    this.owner.log(
+      "info",
+      `worker ${child.pid} of group '${this.group}' ready: ${ready.runtime}, ${this.options.scales.length} accelerator(s), ${this.options.hello.threads} thread(s)`,
+    );
+    await this.reload();
+    if (this.process !== child) throw new ServingError("unavailable", "the worker ended while it was given its models");
+    this.joined = true;
+    this.joinedAt = monotonicNow();
+    this.options.scales.forEach((scale, slot) => {
+      this.owner.emit({ kind: "joined", accelerator: this.options.first + slot, group: this.group, scale });
+    });
+  }
+
+  /** Until nothing is missing: models may be loaded or unloaded while this goes on. */
+  private async reload(): Promise<void> {
+    const missing = (): LoadedModel | undefined => this.owner.models().find((model) => !this.handles.has(model.handle));
+    for (let model = missing(); model !== undefined; model = missing()) {
+      const next = model;
+      try {
+        await this.owner.warmUps.pass(() => this.load(next));
+      } catch (error) {
+        if (this.process === null) throw error;
+        // The others are still worth serving; its batches are refused by the worker, with a reason.
+        this.handles.add(next.handle);
+        this.owner.log("error", `model '${next.spec.name}' could not be loaded again: ${(error as Error).message}`);
+      }
+    }
+    const wanted = new Set(this.owner.models().map((model) => model.handle));
+    for (const handle of this.handles) if (!wanted.has(handle)) await this.unload(handle);
+  }
+
+  /** @throws ServingError with the runtime's text. */
+  async load(model: LoadedModel): Promise<void> {
+    const { handle, spec } = model;
+    const request = this.request({ kind: "load", handle, model: spec, warmUpMs: this.options.warmUpMs });
+    await this.inTime(request, this.options.loadTimeoutMs, `load of model '${spec.name}'`);
+    this.handles.add(handle);
+  }
+
+  async unload(handle: number): Promise<void> {
+    if (!this.handles.delete(handle)) return;
+    await this.request({ kind: "unload", handle });
+  }
+
+  /** Anything else that is answered; the accelerator's clock for hangs stands still while timings run. */
+  async request(message: Request): Promise<unknown> {
+    if (this.process === null) throw new ServingError("unavailable", "no worker process", { reason: "worker-crashed" });
+    const isTiming = message.kind === "time";
+    if (isTiming) this.timings++;
+    try {
+      return await this.process.request(message);
+    } finally {
+      if (isTiming) {
+        this.timings--;
+        this.flights.restart(monotonicNow());
+        this.watch();
+      }
+    }
+  }
+
+  run(accelerator: number, handle: number, batch: RunBatch): void {
+    const slot = accelerator - this.options.first;
+    const { earliestStartAt, predictedUs, model, members, outputs } = batch;
+    this.flights.depart(slot, { batch: batch.batch, model, earliestStartAt, predictedUs }, monotonicNow());
+    try {
+      this.process!.run({ slot, handle, batch: batch.batch, earliestStartAt, outputs, members });
+    } catch (error) {
+      this.land(slot, batch.batch);
+      throw error;
+    }
+    this.watch();
+  }
+
+  async cancel(accelerator: number, batch: number): Promise<boolean> {
+    const slot = accelerator - this.options.first;
+    const removed = (await this.request({ kind: "cancel", slot, batch })) === true;
+    if (removed) this.land(slot, batch);
+    return removed;
+  }
+
+  kill(reason: string): void {
+    this.killReason ??= reason;
+    this.process?.kill();
+  }
+
+  /** Resolves when the process is gone. */
+  async stop(graceMs: number): Promise<void> {
+    this.stopping = true;
+    if (this.respawnTimer !== null) clearTimeout(this.respawnTimer);
+    this.respawnTimer = null;
+    const child = this.process;
+    if (child === null) return;
+    const gone = new Promise<void>((resolve) => this.onGone.push(resolve));
+    child.shutdown();
+    const timer = setTimeout(() => this.kill(`did not end within ${graceMs} ms of shutdown`), graceMs);
+    await gone;
+    clearTimeout(timer);
+  }
+
+  private land(slot: number, batch: number): Flight | null {
+    const flight = this.flights.land(slot, batch, monotonicNow());
+    if (flight !== null) this.owner.survived(flight.model);
+    this.watch();
+    return flight;
+  }
+
+  private async inTime<T>(promise: Promise<T>, limitMs: number, what: string): Promise<T> {
+    const timer = setTimeout(() => this.kill(`${what} took longer than ${limitMs} ms`), limitMs);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private checkMemory(rssBytes: number): void {
+    const limit = this.options.memoryBytesMax;
+    if (limit !== null && rssBytes > limit) this.kill(`memory must be at most ${limit} bytes; was ${rssBytes}`);
+  }
+
+  /** Keeps one timer at the first moment at which a batch counts as hung. A timer that is early looks again. */
+  private watch(): void {
+    const at = this.flights.nextHungAt();
+    if (at === NEVER || (this.hangTimer !== null && this.hangTimerAt <= at)) return;
+    if (this.hangTimer !== null) clearTimeout(this.hangTimer);
+    this.hangTimerAt = at;
+    this.hangTimer = setTimeout(() => this.checkHang(), Math.max(0, (at - monotonicNow()) / 1000) + 1);
+  }
+
+  private checkHang(): void {
+    const now = monotonicNow();
+    const late = now - this.hangTimerAt;
+    this.hangTimer = null;
+    this.hangTimerAt = NEVER;
+    if (this.timings > 0) return;
+    if (late > TIMER_LATE_US) this.flights.restart(now);
+    const slot = this.options.scales.findIndex((_, i) => this.flights.hungAt(i) <= now);
+    if (slot < 0) {
+      this.watch();
+      return;
+    }
+    const front = this.flights.flights(slot)[0]!;
+    this.hungSlot = slot;
+    this.kill(
+      `batch ${front.batch} of model '${front.model}' ran longer than ${this.options.hang.factor} x its predicted ${front.predictedUs} µs + ${this.options.hang.floorUs} µs`,
+    );
+  }
+
+  private ended(child: WorkerProcess, exit: string): void {
+    if (this.process !== child) return;
+    this.process = null;
+    if (this.hangTimer !== null) clearTimeout(this.hangTimer);
+    this.hangTimer = null;
+    this.hangTimerAt = NEVER;
+    const reason = this.killReason === null ? exit : `${this.killReason} (${exit})`;
+    const wasJoined = this.joined;
+    this.joined = false;
+    this.owner.log(this.stopping ? "info" : "error", `worker ${child.pid} of group '${this.group}' ended: ${reason}`);
+    if (!this.stopping) this.owner.blame(this.executing());
+    this.settle(reason);
+    if (wasJoined) this.leave();
+    for (const wake of this.onGone.splice(0)) wake();
+    if (!this.stopping && wasJoined) this.respawnLater();
+  }
+
+  /** Models of the batches at the front: the ones that may have done it. */
+  private executing(): string[] {
+    if (this.hungSlot !== null) return [this.flights.flights(this.hungSlot)[0]!.model];
+    return this.options.scales.flatMap((_, slot) => this.flights.flights(slot)[0]?.model ?? []);
+  }
+
+  private causeOf(slot: number, position: number): FailCause {
+    if (this.stopping) return "draining";
+    return slot === this.hungSlot && position === 0 ? "worker-hung" : "worker-crashed";
+  }
+
+  private settle(reason: string): void {
+    this.options.scales.forEach((_, slot) => {
+      this.flights.clear(slot).forEach((flight, position) => {
+        this.owner.emit({
+          kind: "failed",
+          accelerator: this.options.first + slot,
+          batch: flight.batch,
+          cause: this.causeOf(slot, position),
+          message: `the worker that held the batch ended: ${reason}`,
+        });
+      });
+    });
+  }
+
+  private leave(): void {
+    this.options.scales.forEach((_, slot) => {
+      const accelerator = this.options.first + slot;
+      this.owner.emit({ kind: "left", accelerator, cause: this.causeOf(slot, 0), willRestart: !this.stopping });
+    });
+  }
+
+  private respawnLater(): void {
+    if (monotonicNow() - this.joinedAt > HEALTHY_US) this.failures = 0;
+    const { respawnMinMs, respawnMaxMs } = this.options;
+    const delayMs = Math.min(respawnMaxMs, respawnMinMs * 2 ** Math.min(30, this.failures));
+    this.failures++;
+    this.respawnTimer = setTimeout(() => {
+      this.respawnTimer = null;
+      this.start().catch((error: unknown) => {
+        this.owner.log("error", `group '${this.group}': worker could not be replaced: ${(error as Error).message}`);
+        if (!this.stopping) this.respawnLater();
+      });
+    }, delayMs);
+  }
+}
+
+/** The record without the slot, which means nothing outside its process. */
+function omitSlot<T extends { readonly slot: number }>(record: T): Omit<T, "slot"> {
+  const { slot: _, ...rest } = record;
+  return rest;
+}

@@ -1,0 +1,122 @@
+/**
+ * JSON without loss of 64-bit integers: an integer literal that a double cannot hold exactly becomes a bigint.
+ *
+ * Used only when a request has INT64 or UINT64 data above 2^53 (JSON.parse is several times faster and serves the rest).
+ * Accepts exactly JSON (RFC 8259), nesting up to DEPTH_MAX. The text must have passed JSON.parse, so errors here are rare;
+ * they are still SyntaxErrors, never a wrong value.
+ */
+const DEPTH_MAX = 128;
+const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
+const STRING = /"(?:[^"\\]|\\.)*"/y;
+const SPACE = /[ \t\n\r]*/y;
+
+export function parseLossless(text: string): unknown {
+  const reader = new Reader(text);
+  const value = reader.value(0);
+  reader.space();
+  if (reader.at !== text.length) throw reader.unexpected();
+  return value;
+}
+
+class Reader {
+  at = 0;
+  constructor(readonly text: string) {}
+
+  space(): void {
+    SPACE.lastIndex = this.at;
+    SPACE.test(this.text);
+    this.at = SPACE.lastIndex;
+  }
+
+  unexpected(): SyntaxError {
+    return new SyntaxError(`unexpected ${JSON.stringify(this.text[this.at] ?? "end of text")} at position ${this.at}`);
+  }
+
+  value(depth: number): unknown {
+    if (depth > DEPTH_MAX) throw new SyntaxError(`nesting must be at most ${DEPTH_MAX} deep`);
+    this.space();
+    switch (this.text[this.at]) {
+      case "{":
+        return this.object(depth);
+      case "[":
+        return this.array(depth);
+      case '"':
+        return this.string();
+      case "t":
+        return this.word("true", true);
+      case "f":
+        return this.word("false", false);
+      case "n":
+        return this.word("null", null);
+      default:
+        return this.number();
+    }
+  }
+
+  private word<T>(word: string, value: T): T {
+    if (!this.text.startsWith(word, this.at)) throw this.unexpected();
+    this.at += word.length;
+    return value;
+  }
+
+  private number(): number | bigint {
+    NUMBER.lastIndex = this.at;
+    const match = NUMBER.exec(this.text);
+    if (match === null) throw this.unexpected();
+    this.at = NUMBER.lastIndex;
+    const value = Number(match[0]);
+    const isInteger = match[1] === undefined && match[2] === undefined;
+    return isInteger && !Number.isSafeInteger(value) ? BigInt(match[0]) : value;
+  }
+
+  private string(): string {
+    STRING.lastIndex = this.at;
+    const match = STRING.exec(this.text);
+    if (match === null) throw this.unexpected();
+    this.at = STRING.lastIndex;
+    return JSON.parse(match[0]) as string;
+  }
+
+  private array(depth: number): unknown[] {
+    const items: unknown[] = [];
+    this.at++;
+    this.space();
+    if (this.text[this.at] === "]") {
+      this.at++;
+      return items;
+    }
+    for (;;) {
+      items.push(this.value(depth + 1));
+      this.space();
+      const next = this.text[this.at];
+      if (next !== "," && next !== "]") throw this.unexpected();
+      this.at++;
+      if (next === "]") return items;
+    }
+  }
+
+  private object(depth: number): Record<string, unknown> {
+    const members: [string, unknown][] = [];
+    this.at++;
+    this.space();
+    if (this.text[this.at] === "}") {
+      this.at++;
+      return {};
+    }
+    for (;;) {
+      this.space();
+      if (this.text[this.at] !== '"') throw this.unexpected();
+      const key = this.string();
+      this.space();
+      if (this.text[this.at] !== ":") throw this.unexpected();
+      this.at++;
+      members.push([key, this.value(depth + 1)]);
+      this.space();
+      const next = this.text[this.at];
+      if (next !== "," && next !== "}") throw this.unexpected();
+      this.at++;
+      // fromEntries defines members, so a "__proto__" key stays a plain member.
+      if (next === "}") return Object.fromEntries(members);
+    }
+  }
+}

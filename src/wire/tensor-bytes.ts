@@ -1,0 +1,124 @@
+/**
+ * Checks that a tensor's bytes are what its datatype and shape say, and reads and writes BYTES elements.
+ */
+import { describe } from "./infer-parameters.js";
+import { ServingError } from "./serving-error.js";
+import { DATATYPES, type Datatype } from "./tensor.js";
+
+/** Dimensions of a tensor; ONNX models stay far below. */
+export const RANK_MAX = 32;
+/** Elements of a tensor: what a 32-bit index and any body limit can hold. */
+export const ELEMENTS_MAX = 2 ** 31 - 1;
+
+/** Checks a datatype's name. `where` names the tensor in errors, e.g. "input 'x'". */
+export function readDatatype(value: unknown, where: string): Datatype {
+  if (typeof value === "string" && Object.hasOwn(DATATYPES, value)) return value as Datatype;
+  throw new ServingError(
+    "invalid-argument",
+    `datatype of ${where} must be one of ${Object.keys(DATATYPES).join(", ")}, got ${describe(value)}`,
+  );
+}
+
+/** Checks a shape: at most RANK_MAX extents, each a whole number >= 0, product at most ELEMENTS_MAX. */
+export function readShape(value: unknown, where: string): readonly number[] {
+  if (!Array.isArray(value))
+    throw new ServingError(
+      "invalid-argument",
+      `shape of ${where} must be an array of whole numbers, got ${describe(value)}`,
+    );
+  if (value.length > RANK_MAX)
+    throw new ServingError(
+      "invalid-argument",
+      `shape of ${where} must have at most ${RANK_MAX} dimensions, got ${value.length}`,
+    );
+  let count = 1;
+  for (let axis = 0; axis < value.length; axis++) {
+    const extent: unknown = value[axis];
+    if (typeof extent !== "number" || !Number.isSafeInteger(extent) || extent < 0)
+      throw new ServingError(
+        "invalid-argument",
+        `shape of ${where} must hold whole numbers >= 0, got ${describe(extent)} at dimension ${axis}`,
+      );
+    count *= extent;
+  }
+  if (!(count <= ELEMENTS_MAX))
+    throw new ServingError(
+      "invalid-argument",
+      `shape of ${where} must have at most ${ELEMENTS_MAX} elements, got [${value.join(",")}]`,
+    );
+  return value as readonly number[];
+}
+
+/** Checks the byte length against shape and datatype; for BYTES walks the element lengths. */
+export function checkTensorBytes(
+  where: string,
+  datatype: Datatype,
+  shape: readonly number[],
+  elements: number,
+  data: Uint8Array,
+): void {
+  if (datatype === "BYTES") {
+    checkBytesElements(where, shape, elements, data);
+    return;
+  }
+  const expected = elements * DATATYPES[datatype];
+  if (data.byteLength !== expected)
+    throw new ServingError(
+      "invalid-argument",
+      `${where} of datatype ${datatype} and shape [${shape.join(",")}] must have ${expected} bytes, got ${data.byteLength}`,
+    );
+}
+
+function checkBytesElements(where: string, shape: readonly number[], elements: number, data: Uint8Array): void {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  let offset = 0;
+  let count = 0;
+  while (offset < data.byteLength) {
+    const left = data.byteLength - offset;
+    if (left < 4)
+      throw new ServingError(
+        "invalid-argument",
+        `${where}: element ${count} of BYTES data needs 4 bytes of length, got ${left}`,
+      );
+    const length = view.getUint32(offset, true);
+    if (length > left - 4)
+      throw new ServingError(
+        "invalid-argument",
+        `${where}: element ${count} of BYTES data says ${length} bytes, got ${left - 4}`,
+      );
+    offset += 4 + length;
+    count++;
+  }
+  if (count !== elements)
+    throw new ServingError(
+      "invalid-argument",
+      `${where} of datatype BYTES and shape [${shape.join(",")}] must have ${elements} elements, got ${count}`,
+    );
+}
+
+/** Joins BYTES elements into the binary layout. */
+export function packBytes(elements: readonly Uint8Array[]): Uint8Array {
+  let size = 0;
+  for (const element of elements) size += 4 + element.byteLength;
+  const out = new Uint8Array(size);
+  const view = new DataView(out.buffer);
+  let offset = 0;
+  for (const element of elements) {
+    view.setUint32(offset, element.byteLength, true);
+    out.set(element, offset + 4);
+    offset += 4 + element.byteLength;
+  }
+  return out;
+}
+
+/** Splits BYTES data into views of its elements. The data must have passed `checkTensorBytes`. */
+export function unpackBytes(data: Uint8Array): Uint8Array[] {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const elements: Uint8Array[] = [];
+  for (let offset = 0; offset < data.byteLength; ) {
+    const length = view.getUint32(offset, true);
+    elements.push(data.subarray(offset + 4, offset + 4 + length));
+    offset += 4 + length;
+  }
+  return elements;
+}

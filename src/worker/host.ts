@@ -1,0 +1,32 @@
+/** What the worker's entry asks of the accelerators of its process; one implementation per kind. */
+import type { ModelSpec } from "../config/model.js";
+import type { FailCause } from "../core/outcome.js";
+import type { Fault, LogLevel, ToWorker } from "../wire/worker-protocol.js";
+import type { Timing } from "./timing.js";
+
+export type Hello = Extract<ToWorker, { kind: "hello" }>;
+export type TimeRequest = Extract<ToWorker, { kind: "time" }>;
+
+export interface HostOutput {
+  finished(slot: number, batch: number, header: Uint8Array, parts: readonly Uint8Array[]): void;
+  failed(slot: number, batch: number, cause: FailCause, message: string): void;
+  log(level: LogLevel, message: string): void;
+}
+
+export interface AcceleratorHost {
+  readonly runtime: string;
+  readonly provider: string;
+  /** Resolves when it can take work. */
+  start(): Promise<void>;
+  load(handle: number, model: ModelSpec, warmUpMs: number): Promise<void>;
+  unload(handle: number): Promise<void>;
+  time(request: TimeRequest): Promise<Timing>;
+  /** Header and payload of a run record; the memory is the host's from here on. */
+  run(header: Buffer, payload: Buffer): void;
+  /** True if the batch had not begun and never will; false if it runs, has ended or is unknown. */
+  cancel(slot: number, batch: number): boolean;
+  /** @throws ServingError unimplemented for accelerators that are real. */
+  fault(slot: number, fault: Fault): void;
+  /** Resolves when nothing runs and nothing waits, everything released. */
+  shutdown(): Promise<void>;
+}

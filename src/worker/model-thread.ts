@@ -1,0 +1,64 @@
+/**
+ * Entry of a thread that owns one model. ONNX Runtime blocks the thread that runs or loads: with a thread per model
+ * a load never holds up the runs of another, and the process's main thread stays free for frames and cancellations.
+ * The thread is only ever asked to stop while idle: terminating it during a run would abort the process.
+ */
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { ServingError } from "../wire/serving-error.js";
+import { decodeRun, encodeFinished, type LogLevel } from "../wire/worker-protocol.js";
+import { OnnxModel } from "./onnx-model.js";
+import { text } from "./text.js";
+import type { FromThread, ModelThreadData, ToThread } from "./thread-protocol.js";
+import { timingOf } from "./timing.js";
+
+const port = parentPort as MessagePort;
+const data = workerData as ModelThreadData;
+const send = (message: FromThread, transfer: readonly ArrayBuffer[] = []): void => port.postMessage(message, transfer);
+const log = (level: LogLevel, message: string): void => send({ kind: "log", level, message });
+
+async function run(model: OnnxModel, header: Uint8Array, payload: Uint8Array): Promise<void> {
+  const record = decodeRun(asBuffer(header), asBuffer(payload));
+  const execution = await model.run(record.members, record.outputs);
+  const finished = encodeFinished({ slot: record.slot, batch: record.batch, ...execution });
+  // Posting a view clones the whole memory behind it; handing the memory over costs nothing.
+  const memories = new Set<ArrayBuffer>();
+  const parts = finished.parts.map((part) => own(part));
+  for (const part of parts) memories.add(part.buffer as ArrayBuffer);
+  const encoded = Uint8Array.from(finished.header);
+  memories.add(encoded.buffer);
+  send({ kind: "finished", header: encoded, parts }, [...memories]);
+}
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+/** Short parts are copied: they may be views of shared memory, such as the padding between tensors. */
+function own(part: Uint8Array): Uint8Array {
+  return part.byteLength <= 64 || !(part.buffer instanceof ArrayBuffer) ? Uint8Array.from(part) : part;
+}
+
+async function serve(model: OnnxModel, message: ToThread): Promise<void> {
+  switch (message.kind) {
+    case "run":
+      await run(model, message.header, message.payload);
+      break;
+    case "time":
+      send({ kind: "timed", timing: timingOf(await model.time(message.rows, message.extent, message.runs)) });
+      break;
+    case "stop":
+      await model.release();
+      port.close();
+  }
+}
+
+try {
+  const model = await OnnxModel.load(data.model, { threads: data.threads, providers: data.providers, log });
+  if (data.warmUpMs > 0) await model.warmUp(data.warmUpMs, log);
+  port.on("message", (message: ToThread) => {
+    serve(model, message).catch((error: unknown) => send({ kind: "failed", message: text(error) }));
+  });
+  send({ kind: "loaded", provider: model.provider });
+} catch (error) {
+  const known = ServingError.from(error);
+  send({ kind: "load-failed", code: known.code, message: error instanceof Error ? error.message : String(error) });
+  port.close();
+}

@@ -1,0 +1,27 @@
+/** Messages between the main thread of an onnx worker and the thread of one model. */
+import type { ModelSpec } from "../config/model.js";
+import type { ErrorCode } from "../wire/serving-error.js";
+import type { LogLevel } from "../wire/worker-protocol.js";
+import type { Timing } from "./timing.js";
+
+/** `workerData` of a model thread. */
+export interface ModelThreadData {
+  readonly model: ModelSpec;
+  readonly threads: number;
+  readonly providers: readonly string[];
+  readonly warmUpMs: number;
+}
+
+export type ToThread =
+  /** Header and payload of a run record as they came; decoded there, off the thread that does the I/O. */
+  | { readonly kind: "run"; readonly header: Uint8Array; readonly payload: Uint8Array }
+  | { readonly kind: "time"; readonly rows: number; readonly extent: number | null; readonly runs: number }
+  | { readonly kind: "stop" };
+
+export type FromThread =
+  | { readonly kind: "loaded"; readonly provider: string }
+  | { readonly kind: "load-failed"; readonly code: ErrorCode; readonly message: string }
+  | { readonly kind: "finished"; readonly header: Uint8Array; readonly parts: readonly Uint8Array[] }
+  | { readonly kind: "failed"; readonly message: string }
+  | { readonly kind: "timed"; readonly timing: Timing }
+  | { readonly kind: "log"; readonly level: LogLevel; readonly message: string };
