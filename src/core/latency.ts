@@ -59,6 +59,7 @@ export class ProfiledLatency implements LatencyModel {
   private factor = 1;
   /** The factor that execUs was made with. */
   private compiled = 1;
+  private versions = 0;
 
   constructor(profileUs: Float64Array) {
     this.sizeMax = profileUs.length - 2;
@@ -89,7 +90,13 @@ export class ProfiledLatency implements LatencyModel {
     this.compile();
   }
 
+  /** Changes whenever execUs does. */
+  get version(): number {
+    return this.versions;
+  }
+
   private compile(): true {
+    this.versions++;
     this.compiled = this.factor;
     for (let size = 1; size <= this.sizeMax; size++)
       this.execUs[size] = Math.ceil(this.profileUs[size]! * this.factor - 1e-6);

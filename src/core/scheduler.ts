@@ -237,19 +237,17 @@ export class Scheduler implements CoreView {
 
   join(accelerator: AcceleratorId, scale: number, at: number): void {
     this.advance(at);
-    const before = this.accelerators.fastestScale;
     this.accelerators.join(accelerator, scale, at);
     this.arbiter.accelerated(accelerator, at);
-    if (this.accelerators.fastestScale !== before) this.planChanged(at);
+    this.planChanged(at);
   }
 
   /** It gets no more work. What it holds finishes, or fails by its own event. */
   leave(accelerator: AcceleratorId, at: number): void {
     this.advance(at);
-    const before = this.accelerators.fastestScale;
     this.accelerators.leave(accelerator);
     this.arbiter.withdrawn(accelerator, at);
-    if (this.accelerators.fastestScale !== before) this.planChanged(at);
+    this.planChanged(at);
   }
 
   /** Nothing that could serve is left and nothing is coming: everything that waits in the queue fails now. */

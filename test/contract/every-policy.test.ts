@@ -13,11 +13,18 @@ const NETWORKS = {
 const SEEDS = Array.from({ length: 25 }, (_, index) => index + 1);
 
 describe.each(POLICY_NAMES)("contract: %s", (policy) => {
-  for (const { options: policyOptions, feasible } of variantsOf(policy)) {
+  for (const { options: policyOptions, feasible, punctual } of variantsOf(policy)) {
     for (const [networkName, network] of Object.entries(NETWORKS)) {
       const name = `${JSON.stringify(policyOptions)}, network ${networkName}`;
       const runOf = (rest: Pick<ChaosOptions, "seed" | "exact" | "actions"> & Partial<ChaosOptions>): ChaosDriver => {
-        const driver = new ChaosDriver({ policy, policyOptions, network, feasible: feasible && rest.exact, ...rest });
+        const driver = new ChaosDriver({
+          policy,
+          policyOptions,
+          network,
+          feasible: feasible && rest.exact,
+          punctual,
+          ...rest,
+        });
         driver.run();
         return driver;
       };
@@ -52,6 +59,7 @@ describe.each(POLICY_NAMES)("contract: %s", (policy) => {
               policyOptions,
               network,
               feasible: false,
+              punctual,
               seed,
               exact: false,
               actions: 500,

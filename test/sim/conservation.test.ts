@@ -89,6 +89,6 @@ describe("conservation under faults", () => {
     }
     // The faults bite and the load is too high: all four ways of ending occur in numbers.
     for (const total of totals) expect(total).toBeGreaterThan(500);
-    expect(totals[0]! / totals.reduce((a, b) => a + b)).toBeGreaterThan(0.2);
+    expect(totals[0]! / totals.reduce((a, b) => a + b)).toBeGreaterThan(0.1);
   });
 });

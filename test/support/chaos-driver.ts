@@ -26,6 +26,8 @@ export interface ChaosOptions {
   readonly gridUs?: number;
   /** The policy promises that planned ends hold the deadlines of all members. */
   readonly feasible: boolean;
+  /** The policy promises that nothing is planned to start after a deadline. */
+  readonly punctual: boolean;
   /** Mean offered load over capacity, roughly. Default 1. */
   readonly load?: number;
 }
@@ -261,7 +263,7 @@ export class ChaosDriver implements CommandSink {
     const noise = exact ? 1 : accelerator.slow * (0.7 + 0.6 * this.random());
     run.startAt = Math.max(this.now, run.earliestAt);
     run.endAt = this.grid(run.startAt + Math.ceil(run.declaredUs * noise));
-    if (exact && (this.options.gridUs ?? 1) === 1) {
+    if (exact && this.options.punctual && (this.options.gridUs ?? 1) === 1) {
       for (const deadline of run.deadlines) if (run.startAt > deadline) this.counts.tooLate++;
     }
   }
@@ -302,7 +304,7 @@ export class ChaosDriver implements CommandSink {
       this.toCheck.add(key);
     }
     this.check(
-      batches.execAt[batch]! <= earliest,
+      !this.options.punctual || batches.execAt[batch]! <= earliest,
       `planned start ${batches.execAt[batch]} is after deadline ${earliest}`,
     );
     const run: Run = {
@@ -310,7 +312,7 @@ export class ChaosDriver implements CommandSink {
       tags,
       deadlines,
       earliestAt: batches.execAt[batch]!,
-      declaredUs: Math.ceil(model.table[size]! * accelerator.declared),
+      declaredUs: Math.ceil(model.table[batches.executedSize[batch]!]! * accelerator.declared),
       startAt: 0,
       endAt: 0,
     };
@@ -328,7 +330,7 @@ export class ChaosDriver implements CommandSink {
     this.ends[tag] = 1;
     if (outcome === FINISHED) {
       this.counts.finished++;
-      this.check(execStartAt <= requests.deadline[request]!, `request ${tag} finished though it began late`);
+      this.check(at <= requests.deadline[request]! + (this.options.gridUs ?? 1), `request ${tag} finished though late`);
     } else if (outcome === LATE) this.counts.late++;
     else if (outcome === DROPPED) {
       this.counts.dropped++;
@@ -354,7 +356,8 @@ export class ChaosDriver implements CommandSink {
   private settled(actAt: number): void {
     const { scheduler } = this;
     const isQuiet = this.nextEndAt() > this.now && actAt > this.now && scheduler.nextWakeAt > this.now;
-    if (isQuiet) {
+    const isIdle = this.accelerators.some(({ present, running }) => present && running === null);
+    if (isQuiet && (isIdle || this.options.punctual)) {
       for (const key of this.keys.keys()) {
         if (scheduler.queueLength(key) === 0) continue;
         this.check(Number.isFinite(scheduler.nextWakeAt), `queue ${key} holds requests and nothing has a timer`);
@@ -395,7 +398,14 @@ export class ChaosDriver implements CommandSink {
     for (let rounds = 0; ; rounds++) {
       this.check(rounds < 100_000, "the drain does not end");
       const next = Math.min(this.nextEndAt(), Math.max(this.now, this.scheduler.nextWakeAt));
-      if (next === Number.POSITIVE_INFINITY) break;
+      if (next === Number.POSITIVE_INFINITY) {
+        if (this.scheduler.requests.live === 0) break;
+        // A policy that drops nobody, and nobody left to serve: the driver says so.
+        this.check(!this.accelerators.some(({ present }) => present), "requests wait though accelerators are idle");
+        const handles = Array.from(this.scheduler.requests.state.keys());
+        for (const key of this.keys.keys()) this.scheduler.failQueued(key, handles, this.now);
+        continue;
+      }
       this.now = this.grid(next);
       if (this.nextEndAt() <= this.now) this.endOne();
       else this.wake();
@@ -439,8 +449,10 @@ export class ChaosDriver implements CommandSink {
 }
 
 /** Options of each policy to be put through the contract; a policy not named here is tried with its defaults. */
-export function variantsOf(policy: string): { options: Record<string, unknown>; feasible: boolean }[] {
-  const of = (options: Record<string, unknown>, feasible = true) => ({ options, feasible });
+export function variantsOf(
+  policy: string,
+): { options: Record<string, unknown>; feasible: boolean; punctual: boolean }[] {
+  const of = (options: Record<string, unknown>, feasible = true, punctual = true) => ({ options, feasible, punctual });
   switch (policy) {
     case "deferred":
       return [
@@ -457,7 +469,15 @@ export function variantsOf(policy: string): { options: Record<string, unknown>; 
         of({ timeout_ms: 1000, drop: "window" }),
         of({ timeout_ms: 3, drop: "expired" }, false),
       ];
+    case "triton":
+      return [
+        of({}, false, false),
+        of({ max_queue_delay_microseconds: 3000, preferred_batch_size: [3, 4] }, false, false),
+        of({ max_queue_size: 20, default_timeout_microseconds: 20_000, timeout_action: "DELAY" }, false, false),
+      ];
+    case "tfserving":
+      return [of({}, false, false), of({ batch_timeout_micros: 2000, max_batch_size: 8 }, false, false)];
     default:
-      return [of({}, false)];
+      return [of({}, false, false)];
   }
 }

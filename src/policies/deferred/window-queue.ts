@@ -67,6 +67,9 @@ export class WindowQueue implements Queue {
   /** l(b) on the fastest accelerator present, and with the delays before it: what every plan but a grant's is made with. */
   private readonly fastUs: Float64Array;
   private readonly planUs: Float64Array;
+  /** What the plan was made from. */
+  private plannedScale = 0;
+  private plannedVersion = 0;
 
   constructor(key: QueueKey, spec: QueueSpec, core: CoreView, options: WindowQueueOptions) {
     this.key = key;
@@ -125,6 +128,8 @@ export class WindowQueue implements Queue {
   }
 
   planChanged(at: number): void {
+    const { latency } = this.spec;
+    if (this.plannedScale === this.core.accelerators.fastestScale && this.plannedVersion === latency.version) return;
     this.plan();
     if (this.length > 0) this.refresh(at);
   }
@@ -223,6 +228,8 @@ export class WindowQueue implements Queue {
   private plan(): void {
     const { network, accelerators } = this.core;
     const { execUs } = this.spec.latency;
+    this.plannedScale = accelerators.fastestScale;
+    this.plannedVersion = this.spec.latency.version;
     for (let size = 1; size <= this.sizeMax + 1; size++) {
       this.fastUs[size] = Math.ceil(execUs[size]! * accelerators.fastestScale);
       this.planUs[size] =
