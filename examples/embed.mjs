@@ -3,7 +3,7 @@
 //   node examples/embed.mjs [--protocol http|grpc] [--timeout-ms 150] ["a sentence" "another" ...]
 //
 // Every sentence is a request of its own, all sent at once: the server makes the batches.
-import { connect, optionsFromArguments, runExample, showRefusal } from "./client.mjs";
+import { connect, optionsFromArguments, Refused, runExample, showRefusal } from "./client.mjs";
 import { embedderInputs, similarity } from "./text.mjs";
 
 const SENTENCES = [
@@ -20,18 +20,20 @@ await runExample(async () => {
   const sentences = options.positionals.length > 1 ? options.positionals : SENTENCES;
   const timeoutMs = options.timeoutMs ?? 150;
 
-  const answers = await Promise.all(
+  const settled = await Promise.allSettled(
     sentences.map((sentence) => client.infer("embedder", embedderInputs(sentence), { timeoutMs })),
   );
   console.log(`${client.name}, deadline ${timeoutMs} ms`);
-  sentences.forEach((sentence, i) => {
-    console.log(`${i + 1}  ${answers[i].ms.toFixed(1).padStart(6)} ms  ${sentence}`);
+  const embeddings = settled.map(({ status, value, reason }, i) => {
+    if (status === "rejected" && !(reason instanceof Refused)) throw reason;
+    const took = status === "rejected" ? "refused" : `${value.ms.toFixed(1)} ms`;
+    console.log(`${i + 1} ${took.padStart(10)}  ${sentences[i]}`);
+    if (status === "rejected") console.log(`              ${reason.describe()}`);
+    return value?.outputs.embedding.data;
   });
   console.log("\nsimilarities");
-  answers.forEach((a, i) => {
-    const row = answers.map((b) =>
-      similarity(a.outputs.embedding.data, b.outputs.embedding.data).toFixed(2).padStart(6),
-    );
+  embeddings.forEach((a, i) => {
+    const row = embeddings.map((b) => (a && b ? similarity(a, b).toFixed(2) : "-").padStart(6));
     console.log(`${i + 1} ${row.join("")}`);
   });
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import sharp from "sharp";
-import { tensor } from "./client.mjs";
+import { Refused, tensor } from "./client.mjs";
 
 const SIDE_MAX = 960; // the longer side of what the detector sees
 const TEXT_LEAST = 0.3; // a pixel's probability of text
@@ -29,12 +29,20 @@ const alphabet = (() => {
 
 /**
  * Reads an image file. `infer(model, inputs, { timeoutMs })` is the client's, or anything that answers like it.
- * @returns lines in reading order: { text, confidence, box: { left, top, width, height }, upsideDown }
+ * @returns lines in reading order: { text, confidence, box: { left, top, width, height }, upsideDown }; a line that the
+ *   server refused has `refused` and no text, the others do not suffer
  */
 export async function readPage(file, infer, { timeoutMs } = {}) {
   const page = await pixels(sharp(file).removeAlpha());
   const boxes = await findText(page, infer, timeoutMs);
-  const lines = await Promise.all(boxes.map((box) => readLine(page, box, infer, timeoutMs)));
+  const lines = await Promise.all(
+    boxes.map((box) =>
+      readLine(page, box, infer, timeoutMs).catch((error) => {
+        if (!(error instanceof Refused)) throw error;
+        return { text: null, confidence: 0, box, upsideDown: false, refused: error };
+      }),
+    ),
+  );
   return inReadingOrder(lines.filter((line) => line.text !== ""));
 }
 

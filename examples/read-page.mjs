@@ -25,8 +25,9 @@ await runExample(async () => {
   const lines = await readPage(file, infer, { timeoutMs });
   const elapsed = performance.now() - startedAt;
 
-  for (const { text, confidence, upsideDown } of lines)
-    console.log(`${confidence.toFixed(2)}  ${text}${upsideDown ? "  (upside down)" : ""}`);
+  for (const { text, confidence, upsideDown, refused } of lines)
+    if (refused) console.log(`      (a line was refused: ${refused.describe()})`);
+    else console.log(`${confidence.toFixed(2)}  ${text}${upsideDown ? "  (upside down)" : ""}`);
   console.log(`\n${client.name}, deadline ${timeoutMs} ms a request; the page took ${elapsed.toFixed(0)} ms`);
   for (const [model, times] of Object.entries(latencies))
     console.log(`${model.padEnd(8)} ${times.length} requests, slowest ${Math.max(...times).toFixed(1)} ms`);

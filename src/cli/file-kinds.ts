@@ -3,13 +3,23 @@
  *
  * The tables are the one place to add a kind: a row says how it is recognised and what validating it tells.
  */
+import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import type { ExpandedScenario } from "../config/expand-scenario.js";
+import {
+  MODEL_FILE_BYTES_MAX,
+  type ModelFile,
+  ModelFileError,
+  modelFileSchema,
+  parseModelFile,
+} from "../config/model-file.js";
 import { loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario.js";
 import { serverConfigFrom, serverConfigSchema } from "../config/server.js";
-import type { Source } from "../config/source.js";
+import { readText, type Source } from "../config/source.js";
+import { looksLikeModel, type Repository, readRepository } from "../serve/repository.js";
+import { ServingError } from "../wire/serving-error.js";
 import { formatNumber } from "./table.js";
 
 export interface CheckSettings {
@@ -48,10 +58,38 @@ export const FILE_KINDS: readonly FileKind[] = [
       return `HTTP ${config.http.host}:${config.http.port}, ${grpc}, groups ${groups}`;
     },
   },
+  {
+    name: "model configuration",
+    keys: Object.keys(modelFileSchema.shape),
+    check: ({ file }) => {
+      const model = modelFileFrom(file);
+      const slo = model.slo_ms === undefined ? "no SLO" : `SLO ${formatNumber(model.slo_ms)} ms`;
+      return `${slo}, ${model.group === undefined ? "default group" : `group ${model.group}`}`;
+    },
+  },
 ];
 
 /** Folders that are one thing; any other folder is a collection of files. */
-export const FOLDER_KINDS: readonly FolderKind[] = [];
+export const FOLDER_KINDS: readonly FolderKind[] = [
+  {
+    name: "repository",
+    recognises: (folder) =>
+      readdirSync(folder, { withFileTypes: true }).some(
+        (entry) => entry.isDirectory() && looksLikeModel(path.join(folder, entry.name)),
+      ),
+    check: async (folder) => {
+      const { models, errors } = repositoryFrom(folder);
+      if (errors.length > 0) {
+        const issues = errors.flatMap(({ name, message }) =>
+          message.split("\n").map((line) => ({ line: null, field: name, message: line })),
+        );
+        throw new ConfigError(folder, issues);
+      }
+      const groups = [...new Set(models.map((model) => model.group))].sort();
+      return `${plural(models.length, "model")}, groups ${groups.join(", ")}`;
+    },
+  },
+];
 
 /** The kind of a file by its top-level keys; null if no kind knows two of them, or half. */
 export function fileKindOf(source: Source): FileKind | null {
@@ -83,8 +121,36 @@ function keysOf({ value }: Source): string[] {
   return value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
 }
 
+/** @throws ConfigError */
+function repositoryFrom(folder: string): Repository {
+  try {
+    return readRepository(folder);
+  } catch (error) {
+    if (!(error instanceof ServingError) || error.code !== "invalid-argument") throw error;
+    throw new ConfigError(folder, [{ line: null, field: "", message: error.message }]);
+  }
+}
+
+/** Its reader has an error of its own, with the file's name in each problem. @throws ConfigError */
+function modelFileFrom(file: string): ModelFile {
+  try {
+    return parseModelFile(readText(file, MODEL_FILE_BYTES_MAX), file);
+  } catch (error) {
+    if (!(error instanceof ModelFileError)) throw error;
+    const issues = error.problems.map((problem) => ({
+      line: null,
+      field: "",
+      message: problem.startsWith(`${file}: `) ? problem.slice(file.length + 2) : problem,
+    }));
+    throw new ConfigError(file, issues);
+  }
+}
+
+function plural(count: number, noun: string): string {
+  return `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 function describeScenario(scenario: ExpandedScenario): string {
-  const plural = (count: number, noun: string) => `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
   return [
     plural(scenario.models.length, "model"),
     plural(scenario.accelerators.length, "accelerator"),

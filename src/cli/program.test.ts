@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -71,7 +71,7 @@ describe("rubato", () => {
     ],
     [
       ["simulate", "s.yaml", "--policy", "egger"],
-      ["--policy", "egger", "deferred, eager, timeout"],
+      ["--policy", "egger", "deferred, eager"],
     ],
     [
       ["simulate", "s.yaml", "--option", "head_drop"],
@@ -213,6 +213,26 @@ describe("rubato check", () => {
     const { code, stderr } = await rubato("check", file);
     expect(code).toBe(2);
     expect(stderr).toContain("t.csv:3: requests_per_second: must be a number in [0, 1000000000]");
+  });
+  it("checks a model repository as a whole: every model, and each problem with its model's name", async () => {
+    const model = (name: string, text: string) => {
+      mkdirSync(path.join(folder, name));
+      writeFileSync(path.join(folder, name, "rubato.yaml"), text);
+    };
+    const tensors =
+      "inputs: {x: {datatype: FP32, shape: [-1, 4], batch_axis: 0}}\noutputs: {y: {datatype: FP32, shape: [-1, 4], batch_axis: 0}}\n";
+    const emulated = `platform: rubato_emulated\nslo_ms: 50\nemulated: {alpha_ms: 1, beta_ms: 5}\n${tensors}`;
+    model("good", emulated);
+    writeFileSync(path.join(folder, "README.md"), "models\n");
+    const good = await rubato("check", folder);
+    expect(good).toMatchObject({ code: 0, stderr: "" });
+    expect(good.stdout).toContain("repository  1 model, groups emulated");
+    const alone = await rubato("check", path.join(folder, "good", "rubato.yaml"));
+    expect(alone.stdout).toContain("model configuration  SLO 50 ms, default group");
+    model("bad", emulated.replace("slo_ms: 50", "slo_ms: -50"));
+    const { code, stderr } = await rubato("check", folder);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^.*: bad: bad\/rubato\.yaml: .*slo_ms.*-50/);
   });
   it("refuses what is neither, and folders of nothing", async () => {
     expect((await rubato("check", put("x.yaml", "a: 1\n"))).stderr).toMatch(

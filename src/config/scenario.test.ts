@@ -57,6 +57,17 @@ describe("expandScenario: models", () => {
     expect(expand(text).models.map(({ name }) => name)).toEqual(["m-1", "m-2", "m-3"]);
     expect(rates(text)).toEqual([10, 10, 10]);
   });
+  it("copies share one table, so that 10,000 of them fit in memory, and one error", () => {
+    const { models } = expand(
+      scenario([model("m", ", count: 3"), model("n")], "arrivals: {process: poisson, rate_rps: 30}"),
+    );
+    expect(models[2]!.execUs).toBe(models[0]!.execUs);
+    expect(models[3]!.execUs).not.toBe(models[0]!.execUs);
+    const short = "{name: m, count: 3, profile: {alpha_ms: 1, beta_ms: 5}, slo_ms: 2}";
+    expect(() => expand(scenario([short], "arrivals: {process: poisson, rate_rps: 30}"))).toThrow(
+      /^test\.yaml:2: models\[0\]\.slo_ms: [^\n]*was 2$/,
+    );
+  });
   it("takes models of a zoo, all, by batching effect, or by name and in that order", () => {
     const names = (select: string) =>
       expand(

@@ -140,6 +140,8 @@ function answerOfError(error: ServiceError): Answer {
     return answerFailed("connection-refused");
   if (error.code === status.UNAVAILABLE && /ECONNRESET|Connection dropped|EPIPE/.test(error.details))
     return answerFailed("connection-lost");
+  // This client cancels nothing: a server that shuts down resets its streams so.
+  if (error.code === status.CANCELLED) return answerFailed("connection-lost", name);
   if (error.code === status.RESOURCE_EXHAUSTED && /Received message larger than max/.test(error.details))
     return answerFailed("response-too-large");
   const said = readErrorBody(error.details);

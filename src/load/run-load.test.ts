@@ -195,6 +195,20 @@ describe("load", () => {
     expect(Object.keys(report.statuses).sort()).toEqual(["DEADLINE_EXCEEDED", "INTERNAL", "RESOURCE_EXHAUSTED"]);
   });
 
+  it("a gRPC server that goes away mid-run is failed with a cause", async () => {
+    const stub = await grpc({
+      reply: ({ number }) => {
+        if (number === 20) void stub.close();
+        return {};
+      },
+    });
+    const { report } = await runLoad(loadOf([`${stub.origin}/m`], 100, { warmupS: 0, clientTimeoutMs: 500 }));
+    expect(conservation(report)).toEqual([]);
+    const causes = Object.keys(report.failures_by_cause);
+    expect(causes).toContain("connection-refused");
+    for (const cause of causes) expect(["connection-refused", "connection-lost"]).toContain(cause);
+  });
+
   it("draws variable lengths and keeps all inputs of a request equally long; JSON where binary is not offered", async () => {
     const text = [
       { name: "input_ids", datatype: "INT64", shape: [-1, -1] },

@@ -8,7 +8,7 @@ import { ServingError } from "../wire/serving-error.js";
 export interface AdmissionLimits {
   /** Requests in flight at this door; default 8192. */
   readonly inFlightRequestsMax?: number;
-  /** Bytes of request bodies in flight at this door; default 1 GiB. One request is always let in. */
+  /** Bytes of requests and answers in flight at this door; default 1 GiB. One request is always let in. */
   readonly inFlightBytesMax?: number;
 }
 
@@ -50,6 +50,14 @@ export class Admission {
     this.bytes += bytes;
   }
 
+  /**
+   * Bytes of an answer on its way out. Never refused, since the work is done, but while slow readers hold them new
+   * requests are.
+   */
+  hold(bytes: number): void {
+    this.bytes += bytes;
+  }
+
   leave(bytes: number): void {
     this.requests--;
     this.bytes -= bytes;
@@ -59,7 +67,7 @@ export class Admission {
     if (hasOthers && this.bytes + bytes > this.bytesMax)
       throw new ServingError(
         "resource-exhausted",
-        `bytes of requests in flight must be at most ${this.bytesMax}, got ${this.bytes + bytes}`,
+        `bytes in flight must be at most ${this.bytesMax}, got ${this.bytes + bytes}`,
         { reason: "in-flight-bytes-full", retryAfterS: 1 },
       );
   }

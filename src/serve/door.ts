@@ -25,6 +25,8 @@ export interface DoorOptions extends AdmissionLimits {
   readonly version: string;
   /** Largest request body in bytes, compressed and not; default 64 MiB. Larger: 413 / RESOURCE_EXHAUSTED. */
   readonly bodyBytesMax?: number;
+  /** Threads for JSON and typed contents over 256 KiB; default 1. They start when first needed. */
+  readonly parserThreads?: number;
   /** Called once per inference answered, with "ok" or the error's code and reason: for counters. */
   readonly onAnswer?: (protocol: "http" | "grpc", code: ErrorCode | "ok", reason: string) => void;
   /** Called for errors whose cause the client is not shown (bugs): for the log. */

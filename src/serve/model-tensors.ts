@@ -35,12 +35,9 @@ export function mergeTensors(sources: TensorSources, problems: Problems): Merged
       (entry) => typeof entry.batch_axis === "number",
     );
   const isTriton = (triton?.maxBatchSize ?? 0) > 0;
-  const batches =
-    file.batch_max !== 0 &&
-    (isDeclared ||
-      isTriton ||
-      (symbol !== null && triton === null) ||
-      (symbol !== null && file.batch_max !== undefined));
+  // Where a config.pbtxt is present, its silence on max_batch_size means no batching, unless rubato.yaml wants it.
+  const isInferred = symbol !== null && (triton === null || file.batch_max !== undefined);
+  const batches = file.batch_max !== 0 && (isDeclared || isTriton || isInferred);
   const axisOf = (value: OnnxValue, entry: ModelFileInput | ModelFileOutput | undefined): number | null => {
     if (!batches || entry?.batch_axis === "none") return null;
     if (entry?.batch_axis !== undefined) return entry.batch_axis;

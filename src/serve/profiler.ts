@@ -35,7 +35,8 @@ export interface ProfileProgress {
 }
 
 const RUNS_MIN = 3;
-const WARM_UP_RUNS = 2;
+/** Per size; smaller sizes and the load have warmed up the rest. */
+const WARM_UP_RUNS = 1;
 
 /** Two measurements at once would measure each other: over all pools of this process, one model at a time. */
 const turnstile = new Turnstile();
@@ -91,6 +92,11 @@ class Ladder {
     private readonly options: ProfileOptions,
   ) {}
 
+  /** Alone and with all at work are one and the same where there is one accelerator. */
+  private get passes(): number {
+    return this.accelerators.length === 1 ? 1 : 2;
+  }
+
   /** Sizes 1, 2, 4, ... of one extent; false when the time ended before the largest. At least one size is measured. */
   async climb(extent: number | null, onPoint: (point: ProfilePoint) => void): Promise<boolean> {
     const startedAt = monotonicNow();
@@ -98,8 +104,8 @@ class Ladder {
     let lastUs = 0;
     for (const [i, batchSize] of sizes.entries()) {
       const left = this.budgetUs - (monotonicNow() - startedAt);
-      // Twice the rows take up to twice the time, for warm-up, alone and busy.
-      if (i > 0 && lastUs * 2 * (WARM_UP_RUNS + 2 * RUNS_MIN) > left) return false;
+      // Twice the rows take up to twice the time.
+      if (i > 0 && lastUs * 2 * (WARM_UP_RUNS + this.passes * RUNS_MIN) > left) return false;
       const point = await this.point(batchSize, extent, left / (sizes.length - i));
       lastUs = point.busy.p50Us;
       onPoint(point);
@@ -110,11 +116,10 @@ class Ladder {
   private async point(batchSize: number, extent: number | null, shareUs: number): Promise<ProfilePoint> {
     const warm = await this.time(this.accelerators, batchSize, extent, WARM_UP_RUNS);
     const perRunUs = Math.max(1, Math.min(...warm.map((quantiles) => quantiles.p50Us)));
-    const fitting = Math.floor((shareUs - WARM_UP_RUNS * perRunUs) / 2 / perRunUs);
+    const fitting = Math.floor((shareUs - WARM_UP_RUNS * perRunUs) / this.passes / perRunUs);
     const runs = Math.max(RUNS_MIN, Math.min(this.options.runsMax ?? 30, fitting));
     const alone = (await this.time(this.accelerators.slice(0, 1), batchSize, extent, runs))[0]!;
-    const busy =
-      this.accelerators.length === 1 ? alone : worst(await this.time(this.accelerators, batchSize, extent, runs));
+    const busy = this.passes === 1 ? alone : worst(await this.time(this.accelerators, batchSize, extent, runs));
     return { extent, batchSize, alone, busy };
   }
 

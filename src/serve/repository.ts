@@ -73,7 +73,8 @@ export function modelNames(folder: string): string[] {
   return names.sort();
 }
 
-const looksLikeModel = (folder: string): boolean =>
+/** Whether a folder has what makes it a model: a configuration, or a version. */
+export const looksLikeModel = (folder: string): boolean =>
   CONFIG_NAMES.some((file) => existsSync(path.join(folder, file))) || versionFolders(folder).length > 0;
 
 function subfolders(folder: string): string[] {

@@ -43,6 +43,12 @@ describe("share group", () => {
     );
   });
 
+  test("bytes that do not fit the shape are refused", () => {
+    expect(() => shareGroup(text, [{ ...ids(3), shape: [1, 4] }])).toThrow(
+      "tensor 'ids' of shape [1,4] and datatype INT64 must have 32 bytes; has 24",
+    );
+  });
+
   test("without padding only equal extents share", () => {
     const frame = (n: number) => [fp32("x", [1, n], new Array(n).fill(0)), int64("rate", [], [16_000])];
     expect(shareGroup(vad, frame(512)).key).toBe(shareGroup(vad, frame(512)).key);

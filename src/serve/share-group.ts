@@ -1,8 +1,9 @@
 /** Which requests may share a batch: those with equal keys. */
 import { createHash } from "node:crypto";
+import { bucketFor } from "../config/buckets.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
-import type { Tensor } from "../wire/tensor.js";
+import { byteCountProblem, type Tensor } from "../wire/tensor.js";
 
 export interface ShareGroup {
   /** Two requests of one model may share a batch if and only if their keys are equal. */
@@ -17,7 +18,7 @@ const VALUE_BYTES_IN_KEY_MAX = 64;
 /**
  * Also refuses what would spoil a batch for its other members, since they would fail with it.
  *
- * @throws ServingError invalid-argument, naming input, bound and value: an extent beyond the last bucket, a wrong
+ * @throws ServingError invalid-argument, naming input, bound and value: a wrong number of bytes, an extent beyond the last bucket, a wrong
  *   number of axes, rows that differ between inputs, a mask that does not match what it masks.
  */
 export function shareGroup(spec: ModelSpec, inputs: readonly Tensor[]): ShareGroup {
@@ -34,6 +35,8 @@ export function shareGroup(spec: ModelSpec, inputs: readonly Tensor[]): ShareGro
     }
     if (tensor.shape.length !== input.shape.length)
       refuse(`input '${input.name}' must have ${input.shape.length} axes; shape is [${tensor.shape}]`);
+    const problem = byteCountProblem(tensor);
+    if (problem !== null) refuse(problem);
     if (input.batchAxis !== null) {
       const own = tensor.shape[input.batchAxis]!;
       if (own < 1 || (rows !== null && own !== rows))
@@ -69,8 +72,8 @@ function runExtent(input: TensorSpec, tensor: Tensor): number | null {
   const own = tensor.shape[input.variable.axis]!;
   if (input.variable.mode === "equal") return own;
   const { buckets, axis } = input.variable;
-  const bucket = buckets.find((size) => size >= own);
-  if (bucket === undefined)
+  const bucket = bucketFor(input.variable, own);
+  if (bucket === null)
     refuse(`input '${input.name}' axis ${axis}: extent must be at most ${buckets.at(-1)}; was ${own}`);
   return bucket;
 }

@@ -95,9 +95,6 @@ export class WorkerSeat {
   get batchesInside(): number {
     return this.flights.count;
   }
-  owns(accelerator: number): boolean {
-    return accelerator >= this.options.first && accelerator < this.options.first + this.options.scales.length;
-  }
   holds(handle: number): boolean {
     return this.handles.has(handle);
   }
@@ -150,6 +147,8 @@ export class WorkerSeat {
         this.owner.log("error", `model '${next.spec.name}' could not be loaded again: ${(error as Error).message}`);
       }
     }
+    const wanted = new Set(this.owner.models().map((model) => model.handle));
+    for (const handle of this.handles) if (!wanted.has(handle)) await this.unload(handle);
   }
 
   /** @throws ServingError with the runtime's text. */

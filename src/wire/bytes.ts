@@ -15,17 +15,27 @@ export class ByteWriter {
     }
     return from;
   }
+  private check(value: number, max: number): void {
+    if (!(Number.isInteger(value) && value >= 0 && value <= max))
+      throw new ServingError(
+        "invalid-argument",
+        `a number in a record must be an integer in [0, ${max}]; was ${value}`,
+      );
+  }
   u8(value: number): this {
+    this.check(value, 0xff);
     const at = this.room(1);
     this.buffer.writeUInt8(value, at);
     return this;
   }
   u16(value: number): this {
+    this.check(value, 0xffff);
     const at = this.room(2);
     this.buffer.writeUInt16LE(value, at);
     return this;
   }
   u32(value: number): this {
+    this.check(value, 0xffffffff);
     const at = this.room(4);
     this.buffer.writeUInt32LE(value, at);
     return this;

@@ -1,6 +1,7 @@
-/** One end of a framed stream over a socket. An error of the socket closes it; nothing here throws at a distance. */
+/** One end of a framed stream over a socket. An error of the socket or of the codec closes it, with a reason. */
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
 import { encodeFrame, FRAME_LIMITS, type Frame, type FrameLimits, FrameReader } from "./frames.js";
+import { ServingError } from "./serving-error.js";
 
 export interface FrameHandlers {
   onFrame(frame: Frame): void;
@@ -106,7 +107,9 @@ export class FrameChannel {
     try {
       action();
     } catch (error) {
-      this.failure ??= error instanceof Error ? error : new Error(String(error));
+      // What the codec refuses closes the stream; anything else is a bug of whoever handles frames and ends the process.
+      if (!(error instanceof ServingError)) throw error;
+      this.failure ??= error;
       this.socket.destroy();
     }
   }

@@ -18,8 +18,13 @@ export interface InferAnswer {
 export interface EncodedAnswer {
   /** Bytes of JSON, for the header Inference-Header-Content-Length; null: nothing is binary. */
   readonly headerLength: number | null;
-  readonly body: Uint8Array;
+  /** The body in pieces, written one after the other: large tensors are not copied into one buffer. */
+  readonly pieces: readonly Uint8Array[];
+  readonly byteLength: number;
 }
+
+/** Up to this many bytes a body is joined: one small copy is cheaper than another piece to write. */
+const JOIN_BYTES_MAX = 8192;
 
 const isBinary = (format: OutputFormat, name: string): boolean =>
   format.isBinary?.get(name) ?? format.isBinaryByDefault;
@@ -54,16 +59,25 @@ export function encodeAnswer(answer: InferAnswer, id: string, format: OutputForm
     }
   }
   json += "]}";
-  if (!isAnyBinary) return { headerLength: null, body: Buffer.from(json, "utf8") };
-  const headerLength = Buffer.byteLength(json, "utf8");
-  const body = Buffer.allocUnsafe(headerLength + binaryBytes);
-  let offset = body.write(json, 0, "utf8");
-  for (const output of answer.outputs) {
-    if (!isBinary(format, output.name)) continue;
-    body.set(output.data, offset);
-    offset += output.data.byteLength;
+  if (!isAnyBinary) {
+    const body = Buffer.from(json, "utf8");
+    return { headerLength: null, pieces: [body], byteLength: body.byteLength };
   }
-  return { headerLength, body };
+  const headerLength = Buffer.byteLength(json, "utf8");
+  const byteLength = headerLength + binaryBytes;
+  if (byteLength <= JOIN_BYTES_MAX) {
+    const body = Buffer.allocUnsafe(byteLength);
+    let offset = body.write(json, 0, "utf8");
+    for (const output of answer.outputs) {
+      if (!isBinary(format, output.name)) continue;
+      body.set(output.data, offset);
+      offset += output.data.byteLength;
+    }
+    return { headerLength, pieces: [body], byteLength };
+  }
+  const pieces: Uint8Array[] = [Buffer.from(json, "utf8")];
+  for (const output of answer.outputs) if (isBinary(format, output.name)) pieces.push(output.data);
+  return { headerLength, pieces, byteLength };
 }
 
 /** The JSON of an error answer; `cause` stays home. */

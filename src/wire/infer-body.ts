@@ -133,15 +133,18 @@ function rawRequest(input: Tensor): InferBody {
 }
 
 function parseObject(text: string): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw invalid(`the request body must be JSON: ${(error as Error).message}`);
-  }
+  const value = parseJson(text, JSON.parse);
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw invalid(`the request body must be a JSON object, got ${describe(value)}`);
   return value as Record<string, unknown>;
+}
+
+function parseJson(text: string, parse: (text: string) => unknown): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw invalid(`the request body must be JSON: ${(error as Error).message}`);
+  }
 }
 
 function readInputs(value: unknown, text: string, body: Uint8Array, jsonLength: number): Tensor[] {
@@ -183,7 +186,7 @@ function readInputs(value: unknown, text: string, body: Uint8Array, jsonLength: 
     if (entry.data === undefined) throw invalid(`${where} must have data or parameter 'binary_data_size', got neither`);
     let data: unknown = entry.data;
     if ((datatype === "INT64" || datatype === "UINT64") && mayHaveLostDigits(data)) {
-      lossless ??= (parseLossless(text) as { inputs: unknown }).inputs;
+      lossless ??= (parseJson(text, parseLossless) as { inputs: unknown }).inputs;
       data = (lossless as Record<string, unknown>[])[index]?.data;
     }
     inputs.push({ name, datatype, shape, data: bytesFromJson(where, datatype, shape, data) });

@@ -239,7 +239,46 @@ function contentsFromBytes(tensor: Tensor): InferTensorContents {
   return contents;
 }
 
+const RAW_INPUT_TAG = (7 << 3) | 2;
 const RAW_OUTPUT_TAG = (6 << 3) | 2;
+const RESPONSE_IN_STREAM_TAG = (2 << 3) | 2;
+
+/**
+ * Does a message carry raw_input_contents? Looks at the top-level fields only, so that the size of the tensors does not
+ * matter: raw ones are decoded in no time, typed ones element by element.
+ */
+export function hasRawInputs(bytes: Uint8Array): boolean {
+  let offset = 0;
+  const varint = (): number => {
+    let value = 0;
+    for (let shift = 0; shift < 35 && offset < bytes.byteLength; shift += 7) {
+      const byte = bytes[offset++]!;
+      value += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) return value;
+    }
+    offset = bytes.byteLength;
+    return 0;
+  };
+  while (offset < bytes.byteLength) {
+    const tag = varint();
+    if (tag === RAW_INPUT_TAG) return true;
+    // Every field of the request is length-delimited; anything else is unknown or broken, and the decoder's to judge.
+    if ((tag & 7) !== 2) return false;
+    const length = varint();
+    offset += length;
+  }
+  return false;
+}
+
+/** The bytes of a ModelStreamInferResponse around those of its infer_response. */
+export function wrapInStream(response: Uint8Array): Buffer {
+  const lengthBytes = varintLength(response.byteLength);
+  const out = Buffer.allocUnsafe(1 + lengthBytes + response.byteLength);
+  out[0] = RESPONSE_IN_STREAM_TAG;
+  writeVarint(out, 1, response.byteLength);
+  out.set(response, 1 + lengthBytes);
+  return out;
+}
 
 /**
  * Bytes of a reply. Raw contents are appended by hand, so that a tensor is copied once instead of through the writer's
@@ -255,13 +294,8 @@ export function encodeProto(response: ModelInferResponse): Buffer {
   out.set(head, 0);
   let offset = head.byteLength;
   for (const tensor of raw) {
-    out[offset++] = RAW_OUTPUT_TAG;
-    let left = tensor.byteLength;
-    while (left >= 0x80) {
-      out[offset++] = (left & 0x7f) | 0x80;
-      left >>>= 7;
-    }
-    out[offset++] = left;
+    out[offset] = RAW_OUTPUT_TAG;
+    offset = writeVarint(out, offset + 1, tensor.byteLength);
     out.set(tensor, offset);
     offset += tensor.byteLength;
   }
@@ -272,4 +306,13 @@ function varintLength(value: number): number {
   let length = 1;
   for (let left = value; left >= 0x80; left >>>= 7) length++;
   return length;
+}
+
+/** @returns the offset after it. */
+function writeVarint(out: Uint8Array, at: number, value: number): number {
+  let offset = at;
+  let left = value;
+  for (; left >= 0x80; left >>>= 7) out[offset++] = (left & 0x7f) | 0x80;
+  out[offset++] = left;
+  return offset;
 }

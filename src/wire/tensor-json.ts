@@ -8,7 +8,7 @@ import { isUtf8 } from "node:buffer";
 import { describe } from "./infer-parameters.js";
 import { ServingError } from "./serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "./tensor.js";
-import { unpackBytes } from "./tensor-bytes.js";
+import { RANK_MAX, unpackBytes } from "./tensor-bytes.js";
 
 const USE_BINARY = "use binary data (binary_data_size with the header Inference-Header-Content-Length)";
 const ASK_BINARY = "ask for binary data (output parameter binary_data or request parameter binary_data_output)";
@@ -25,10 +25,11 @@ const FP32_MAX = 3.4028234663852886e38;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** True when an INT64 or UINT64 value of this parsed data may have lost digits, so that the text must be read again. */
-export function mayHaveLostDigits(data: unknown): boolean {
+export function mayHaveLostDigits(data: unknown, depth = 0): boolean {
   if (typeof data === "number") return !Number.isSafeInteger(data);
-  if (!Array.isArray(data)) return false;
-  for (const item of data) if (mayHaveLostDigits(item)) return true;
+  // Deeper than any shape: refused later.
+  if (!Array.isArray(data) || depth > RANK_MAX) return false;
+  for (const item of data) if (mayHaveLostDigits(item, depth + 1)) return true;
   return false;
 }
 

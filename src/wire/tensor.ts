@@ -30,6 +30,13 @@ export interface Tensor {
   readonly data: Uint8Array;
 }
 
+/** What is wrong with the number of bytes of a tensor, or null. BYTES are not looked into. */
+export function byteCountProblem(tensor: Tensor): string | null {
+  const bytes = elementCount(tensor.shape) * DATATYPES[tensor.datatype];
+  if (tensor.datatype === "BYTES" || tensor.data.byteLength === bytes) return null;
+  return `tensor '${tensor.name}' of shape [${tensor.shape}] and datatype ${tensor.datatype} must have ${bytes} bytes; has ${tensor.data.byteLength}`;
+}
+
 /** Number of elements of a shape; 1 for a scalar. */
 export function elementCount(shape: readonly number[]): number {
   let count = 1;

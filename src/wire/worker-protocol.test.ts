@@ -88,6 +88,12 @@ describe("worker protocol", () => {
     expect(() => decodeRun(Buffer.concat([record.header, Buffer.from([0])]), payload)).toThrow("1 bytes too many");
   });
 
+  test("an extent beyond 32 bits is refused, not an accident", () => {
+    const tensors: Tensor[] = [{ name: "x", datatype: "FP32", shape: [0, 2 ** 40], data: new Uint8Array() }];
+    const run = { slot: 0, handle: 0, batch: 0, earliestStartAt: 0 as TimeUs, outputs: [], members: [tensors] };
+    expect(() => encodeRun(run)).toThrow("must be an integer in [0, 4294967295]; was 1099511627776");
+  });
+
   test("a failure carries cause and text; a text beyond the record is cut", () => {
     const read = decodeFailed(encodeFailed({ slot: 3, batch: 9, cause: "model-error", message: "x".repeat(100_000) }));
     expect(read).toEqual({ slot: 3, batch: 9, cause: "model-error", message: "x".repeat(8000) });

@@ -29,7 +29,7 @@ export type Fault =
   | { readonly kind: "crash" }
   /** The execution that runs, or else the next, never ends. */
   | { readonly kind: "hang" }
-  /** The process ends when it starts a batch in which an input's data begins with this byte; null = healthy. */
+  /** The process ends when it receives a batch in which an input's data begins with this byte; null = healthy. */
   | { readonly kind: "poison"; readonly byte: number | null };
 
 /** `Model` is the config room's ModelSpec; the wire only carries it. */
@@ -84,7 +84,15 @@ export type FromWorker =
 export type LogLevel = "info" | "warn" | "error";
 
 export const encodeControl = (message: ToWorker | FromWorker): Buffer => Buffer.from(JSON.stringify(message));
-export const decodeControl = <T>(header: Buffer): T => JSON.parse(header.toString()) as T;
+
+/** @throws ServingError internal when the record is not JSON: the stream is corrupt or from another build. */
+export function decodeControl<T>(header: Buffer): T {
+  try {
+    return JSON.parse(header.toString()) as T;
+  } catch (cause) {
+    throw new ServingError("internal", `control record of ${header.length} bytes is not JSON`, { cause });
+  }
+}
 
 /** A record with the tensors it describes: `parts` are their bytes, each padded to 8 so that typed views need no copy. */
 export interface TensorRecord {

@@ -3,10 +3,11 @@
  * axis where the model's owner chose that, and the outputs are taken apart again. Pure functions over tensors; the
  * runtime is somebody else's.
  */
+import { bucketFor } from "../config/buckets.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import { readBytesElements, writeBytesElements } from "../wire/bytes-tensor.js";
 import { ServingError } from "../wire/serving-error.js";
-import { DATATYPES, elementCount, type Tensor } from "../wire/tensor.js";
+import { byteCountProblem, DATATYPES, elementCount, type Tensor } from "../wire/tensor.js";
 import { forEachRun } from "./blocks.js";
 import { fillBytes } from "./fill.js";
 
@@ -84,6 +85,10 @@ function joinInput(
   if (tensors.some((tensor) => tensor === null))
     refuse(`input '${input.name}' must be given by all members of a batch or by none`);
   const given = tensors as Tensor[];
+  for (const tensor of given) {
+    const problem = byteCountProblem(tensor);
+    if (problem !== null) refuse(problem);
+  }
   const wrong = given.find((tensor) => tensor.datatype !== input.datatype);
   if (wrong !== undefined) refuse(`input '${input.name}' must have datatype ${input.datatype}; has ${wrong.datatype}`);
   return input.batchAxis === null ? shared(input, given) : joinRows(spec, input, given, layout);
@@ -120,11 +125,10 @@ function joinRows(spec: ModelSpec, input: TensorSpec, tensors: readonly Tensor[]
 
 /** The smallest bucket that holds `extent`. @throws ServingError invalid-argument naming the last bucket. */
 export function bucketOf(input: TensorSpec, extent: number): number {
-  const buckets = input.variable?.buckets ?? [];
-  const bucket = buckets.find((size) => size >= extent);
-  if (bucket === undefined)
+  const bucket = input.variable === null ? null : bucketFor(input.variable, extent);
+  if (bucket === null)
     refuse(
-      `input '${input.name}' axis ${input.variable?.axis}: extent must be at most ${buckets.at(-1) ?? 0}; was ${extent}`,
+      `input '${input.name}' axis ${input.variable?.axis}: extent must be at most ${input.variable?.buckets.at(-1) ?? 0}; was ${extent}`,
     );
   return bucket;
 }

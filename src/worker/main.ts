@@ -87,6 +87,7 @@ function onControl(frame: Frame): void {
 }
 
 async function greet(hello: Hello): Promise<void> {
+  process.title = `rubato-worker ${hello.worker}`;
   // Loaded only where it is used: an emulated worker needs no model runtime in memory.
   host =
     hello.worker === "onnx"

@@ -49,6 +49,8 @@ export class OnnxModel {
           intraOpNumThreads: options.threads,
           interOpNumThreads: 1,
           executionMode: "sequential",
+          // The arena never gives memory back: with inputs of many sizes it would grow to the sum of the worst of each.
+          enableCpuMemArena: false,
           // Errors reach the caller as exceptions; without this each is printed as well.
           logSeverityLevel: 4,
         });

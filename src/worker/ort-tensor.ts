@@ -3,7 +3,7 @@ import type { Tensor as OrtTensorType } from "onnxruntime-node";
 import ort from "onnxruntime-node";
 import { readBytesElements, writeBytesElements } from "../wire/bytes-tensor.js";
 import { ServingError } from "../wire/serving-error.js";
-import { DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
+import { byteCountProblem, DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
 
 type View = (buffer: ArrayBufferLike, at: number, length: number) => ArrayBufferView;
 interface Mapping {
@@ -51,11 +51,8 @@ export function toOrt(tensor: Tensor): OrtTensorType {
       `tensor '${tensor.name}': ONNX Runtime for Node has no datatype ${tensor.datatype}; it has ${Object.keys(MAPPINGS).join(", ")}, BYTES`,
     );
   const size = DATATYPES[tensor.datatype];
-  if (tensor.data.byteLength !== count * size)
-    throw new ServingError(
-      "invalid-argument",
-      `tensor '${tensor.name}' of shape [${tensor.shape}] and datatype ${tensor.datatype} must have ${count * size} bytes; has ${tensor.data.byteLength}`,
-    );
+  const problem = byteCountProblem(tensor);
+  if (problem !== null) throw new ServingError("invalid-argument", problem);
   // Typed views must start at a multiple of their element size.
   const data = tensor.data.byteOffset % size === 0 ? tensor.data : Uint8Array.from(tensor.data);
   const view = mapping.view(data.buffer, data.byteOffset, count);

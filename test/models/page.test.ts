@@ -14,10 +14,15 @@ interface Line {
   readonly text: string;
   readonly confidence: number;
   readonly upsideDown: boolean;
+  readonly refused?: Error;
+}
+interface ClientModule {
+  readonly Refused: new (status: string, message: string) => Error;
 }
 interface PageModule {
   readPage(file: string, infer: Infer): Promise<Line[]>;
 }
+const { Refused } = await example<ClientModule>("client.mjs");
 const { readPage } = await example<PageModule>("page.mjs");
 const page = path.join(root, "examples", "page.png");
 const LINES = [
@@ -61,6 +66,23 @@ describe("page", () => {
     expect(lines.map((line) => line.text)).toEqual(LINES);
     expect(lines.filter((line) => line.upsideDown).map((line) => line.text)).toEqual(["Please turn over"]);
     for (const { text, confidence } of lines) expect(confidence, text).toBeGreaterThan(0.9);
+  });
+
+  it("a line that is refused is told apart, the others are read; another error is not swallowed", async () => {
+    let seen = 0;
+    const failing =
+      (error: Error): Infer =>
+      async (model, inputs) => {
+        if (model === "ocr-rec" && ++seen === 3) throw error;
+        return inferDirectly(model, inputs);
+      };
+    const lines = await readPage(page, failing(new Refused("504", "too late")));
+    expect(lines).toHaveLength(LINES.length);
+    const refused = lines.filter((line) => line.refused !== undefined);
+    expect(refused.map((line) => line.refused!.message)).toEqual(["too late"]);
+    expect(lines.filter((line) => line.refused === undefined && LINES.includes(line.text))).toHaveLength(11);
+    seen = 0;
+    await expect(readPage(page, failing(new TypeError("a bug")))).rejects.toThrow("a bug");
   });
 
   it("padding the width to the repository's buckets changes no letter, and no confidence by more than 0.05", async () => {

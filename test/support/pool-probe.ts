@@ -13,7 +13,10 @@ export class PoolProbe {
   readonly logs: string[] = [];
   readonly pool: ProcessPool;
   private nextBatch = 1;
-  private readonly open = new Map<number, (event: Ended) => void>();
+  /** What the pool promised and did not keep; empty at the end of every test. */
+  readonly violations: string[] = [];
+  private readonly open = new Map<number, { accelerator: number; settle: (event: Ended) => void }>();
+  private readonly joined = new Set<number>();
   private watchers: { test: (event: PoolEvent) => boolean; resolve: (event: PoolEvent) => void }[] = [];
 
   constructor(groups: readonly AcceleratorGroupSpec[], options: ProcessPoolOptions = {}) {
@@ -30,15 +33,31 @@ export class PoolProbe {
   private receive(event: PoolEvent): void {
     this.events.push(event);
     if (event.kind === "finished" || event.kind === "failed") {
-      const settle = this.open.get(event.batch);
-      if (settle === undefined) throw new Error(`batch ${event.batch} ended twice or was never sent`);
+      const open = this.open.get(event.batch);
+      if (open === undefined) this.violations.push(`batch ${event.batch} ended twice or was never sent`);
+      else if (open.accelerator !== event.accelerator) this.violations.push(`batch ${event.batch} ended elsewhere`);
       this.open.delete(event.batch);
-      settle(event);
+      open?.settle(event);
     }
-    if (event.kind === "left" && !this.pool.groups.length) throw new Error("an accelerator of no group left");
+    this.check(event);
     const due = this.watchers.filter((watcher) => watcher.test(event));
     this.watchers = this.watchers.filter((watcher) => !due.includes(watcher));
     for (const watcher of due) watcher.resolve(event);
+  }
+
+  private check(event: PoolEvent): void {
+    const { kind, accelerator } = event;
+    if (kind === "joined") {
+      if (this.joined.has(accelerator)) this.violations.push(`accelerator ${accelerator} joined twice`);
+      this.joined.add(accelerator);
+    } else if (kind === "left") {
+      if (!this.joined.delete(accelerator))
+        this.violations.push(`accelerator ${accelerator} left without having joined`);
+      for (const [batch, open] of this.open)
+        if (open.accelerator === accelerator)
+          this.violations.push(`accelerator ${accelerator} left before batch ${batch} was settled`);
+    } else if (kind === "finished" && !this.joined.has(accelerator))
+      this.violations.push(`batch ${event.batch} finished on accelerator ${accelerator}, which is not there`);
   }
 
   /** Resolves with how the batch ended, whichever way. */
@@ -50,7 +69,7 @@ export class PoolProbe {
   ): Promise<Ended> {
     const batch = rest.batch ?? this.nextBatch++;
     return new Promise((resolve) => {
-      this.open.set(batch, resolve);
+      this.open.set(batch, { accelerator, settle: resolve });
       this.pool.run(accelerator, {
         batch,
         model,

@@ -24,10 +24,11 @@ interface Checked {
 
 export function checkCommand(output: Output): Command {
   return new Command("check")
-    .summary("validate a scenario, a configuration or a folder of them")
+    .summary("validate a scenario, a configuration or a repository")
     .description(
-      "Validates a scenario or a server configuration, recognised by its content, or every such file of a folder, " +
-        "traces and replays included. Says what each describes, or every problem with file, line, field, bound and value.",
+      "Validates a scenario, a server configuration or a model's rubato.yaml, recognised by its content; a model " +
+        "repository; or every such file of a folder. Traces and replays that a scenario names are read, too. Says what " +
+        "each describes, or every problem with file, field, bound and value.",
     )
     .argument("<file_or_dir>", "what to validate")
     .option("--data-dir <dir>", "folder of traces (default: $RUBATO_DATA)")
@@ -40,6 +41,7 @@ Exits 0 if all is well, 2 if anything is wrong.
 Examples:
   rubato check scenarios/overload.yaml
   rubato check scenarios
+  rubato check models
   rubato check --json rubato.config.yaml`,
     )
     .action(async (target: string, options: { dataDir?: string; json?: boolean }) => {

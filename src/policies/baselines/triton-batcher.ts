@@ -53,7 +53,7 @@ export class TritonBatcher {
     while (taken < waiting) {
       const total = base + taken;
       if (total > 0 && total + 1 > preferredMax && best === 0) {
-        // The present total is the best where no preferred size can be met; of a batch that only grew, that is nothing.
+        // Only a batch that was formed before gets here with requests of size 1: new ones meet the size on their way.
         best = taken;
         isSaturated = true;
       }

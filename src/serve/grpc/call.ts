@@ -1,13 +1,21 @@
 /**
- * One inference over gRPC, unary or one message of a stream: from its bytes to a reply or an error, exactly once.
+ * One inference over gRPC, unary or one message of a stream: from its bytes to those of a reply, or an error, exactly once.
  *
- * Its place at the door is taken before the message is decoded and given back when it ends.
+ * Its place at the door is taken before the message is decoded, and given back by its owner (`release`) when the answer
+ * has left or nobody waits for it any more.
  */
 import type { TimeUs } from "../../core/time.js";
-import { decodeProto, type InferMessage, readInferMessage, writeAnswer } from "../../wire/infer-proto.js";
+import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/body-pool.js";
+import {
+  decodeProto,
+  encodeProto,
+  hasRawInputs,
+  type InferMessage,
+  readInferMessage,
+  writeAnswer,
+} from "../../wire/infer-proto.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
-import type { ModelInferResponse } from "../../wire/proto/inference.js";
-import type { ServingError } from "../../wire/serving-error.js";
+import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Admission } from "../admission.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Gateway, InferHandler, InferReply } from "../gateway.js";
@@ -17,17 +25,22 @@ export interface CallContext {
   readonly gateway: Gateway;
   readonly options: DoorOptions;
   readonly admission: Admission;
+  readonly bodyPool: BodyPool;
 }
 
-/** grpc-js ends a call by a timer of whole milliseconds; a cancellation this close before the deadline is an expiry. */
-const DEADLINE_SLACK_US = 2000;
+/**
+ * A cancellation this close before the deadline is an expiry: grpc-js ends calls by a timer of whole milliseconds, and a
+ * client's own timer runs ahead of ours by the time its request was on the way.
+ */
+const DEADLINE_SLACK_US = 5000;
 
 export class InferCallInFlight implements InferHandler {
+  private held = 0;
   private isAdmitted = false;
   private isOver = false;
   private cancelGateway: (() => void) | null = null;
   private message: InferMessage | null = null;
-  /** The request's id, once decoded. */
+  /** The request's id, "" until it is decoded. */
   id = "";
 
   constructor(
@@ -35,19 +48,35 @@ export class InferCallInFlight implements InferHandler {
     private readonly bytes: Buffer,
     private readonly receipt: Receipt,
     private readonly traceparent: string | null,
-    private readonly done: (error: ServingError | null, response: ModelInferResponse | null) => void,
+    /** Gets the bytes of a ModelInferResponse, or the error. Not called after `cancel`. */
+    private readonly done: (error: ServingError | null, response: Uint8Array | null) => void,
   ) {}
 
   start(): void {
-    const { gateway, admission } = this.context;
     try {
-      admission.enter(this.bytes.byteLength);
+      this.context.admission.enter(this.bytes.byteLength);
       this.isAdmitted = true;
-      const request = decodeProto(this.bytes);
-      this.id = request.id;
-      const message = readInferMessage(request);
-      this.message = message;
-      const cancel = gateway.infer(
+      this.held = this.bytes.byteLength;
+      if (this.bytes.byteLength <= DECODE_INLINE_BYTES_MAX || hasRawInputs(this.bytes)) {
+        const request = decodeProto(this.bytes);
+        this.id = request.id;
+        this.infer(readInferMessage(request));
+      } else
+        this.context.bodyPool.decodeProto(this.bytes, (error, message) => {
+          if (this.isOver) return;
+          if (error !== null) this.fail(error);
+          else this.infer(message!);
+        });
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private infer(message: InferMessage): void {
+    this.message = message;
+    this.id = message.id;
+    try {
+      const cancel = this.context.gateway.infer(
         {
           model: message.model,
           version: message.version,
@@ -75,24 +104,50 @@ export class InferCallInFlight implements InferHandler {
    */
   cancel(): void {
     const { deadlineAt } = this.receipt;
-    if (this.isOver || (deadlineAt !== null && isPast(deadlineAt))) return;
+    if (this.isOver || (deadlineAt !== null && this.message !== null && isPast(deadlineAt))) return;
     this.end("cancelled", "cancelled");
     this.cancelGateway?.();
   }
 
+  /** Gives the place at the door back; idempotent. */
+  release(): void {
+    if (!this.isAdmitted) return;
+    this.isAdmitted = false;
+    this.context.admission.leave(this.held);
+  }
+
   onReply(reply: InferReply): void {
     if (this.isOver) return;
+    this.cancelGateway = null;
+    const { id, isRaw } = this.message!;
+    let bytes = 0;
+    for (const output of reply.outputs) bytes += output.data.byteLength;
     try {
-      const response = writeAnswer(reply, this.message!.id, this.message!.isRaw);
-      this.end("ok", "");
-      this.done(null, response);
+      if (isRaw || bytes <= ENCODE_INLINE_BYTES_MAX) this.answer(encodeProto(writeAnswer(reply, id, isRaw)));
+      else
+        this.context.bodyPool.encodeProto(reply, id, (error, response) => {
+          if (this.isOver) return;
+          if (error !== null) this.fail(error);
+          else this.answer(response!);
+        });
     } catch (error) {
       this.fail(error);
     }
   }
 
   onError(error: ServingError): void {
-    if (!this.isOver) this.fail(error);
+    if (this.isOver) return;
+    this.cancelGateway = null;
+    this.fail(error);
+  }
+
+  private answer(response: Uint8Array): void {
+    if (this.isAdmitted) {
+      this.context.admission.hold(response.byteLength);
+      this.held += response.byteLength;
+    }
+    this.end("ok", "");
+    this.done(null, response);
   }
 
   private fail(thrown: unknown): void {
@@ -102,9 +157,8 @@ export class InferCallInFlight implements InferHandler {
     this.done(error, null);
   }
 
-  private end(code: Parameters<NonNullable<DoorOptions["onAnswer"]>>[1], reason: string): void {
+  private end(code: ErrorCode | "ok", reason: string): void {
     this.isOver = true;
-    if (this.isAdmitted) this.context.admission.leave(this.bytes.byteLength);
     this.context.options.onAnswer?.("grpc", code, reason);
   }
 }

@@ -14,13 +14,9 @@ import {
 } from "@grpc/grpc-js";
 import { ReflectionService } from "@grpc/reflection";
 import { service as healthService } from "grpc-health-check";
-import { encodeProto } from "../../wire/infer-proto.js";
+import { BodyPool } from "../../wire/body-pool.js";
 import { FILE_DESCRIPTORS } from "../../wire/proto/descriptors.js";
-import {
-  GRPCInferenceServiceService,
-  type ModelInferResponse,
-  type ModelStreamInferResponse,
-} from "../../wire/proto/inference.js";
+import { GRPCInferenceServiceService } from "../../wire/proto/inference.js";
 import { Admission } from "../admission.js";
 import { BODY_BYTES_MAX_DEFAULT, type Door, type DoorOptions } from "../door.js";
 import type { Gateway } from "../gateway.js";
@@ -40,17 +36,21 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
   const server = new Server({
     "grpc.max_receive_message_length": options.bodyBytesMax ?? BODY_BYTES_MAX_DEFAULT,
     "grpc.max_send_message_length": -1,
+    // A peer that is gone without a word is noticed within a minute and a half.
+    "grpc.keepalive_time_ms": 60_000,
+    "grpc.keepalive_timeout_ms": 20_000,
     "grpc.max_concurrent_streams": options.concurrentStreamsMax ?? 2048,
     interceptors: [receiptInterceptor],
   });
   const admission = new Admission(options);
-  const context: CallContext = { gateway, options, admission };
+  const bodyPool = new BodyPool({ threads: options.parserThreads ?? 1 });
+  const context: CallContext = { gateway, options, admission, bodyPool };
   const health = new Health(gateway);
   server.addService(inferenceService(), {
     ...createMethods(gateway, options),
-    modelInfer: (call: ServerUnaryCall<Buffer, ModelInferResponse>, callback: sendUnaryData<ModelInferResponse>) =>
+    modelInfer: (call: ServerUnaryCall<Buffer, Uint8Array>, callback: sendUnaryData<Uint8Array>) =>
       serveUnary(context, call, callback),
-    modelStreamInfer: (call: ServerDuplexStream<Buffer, ModelStreamInferResponse>) => serveStream(context, call),
+    modelStreamInfer: (call: ServerDuplexStream<Buffer, Uint8Array>) => serveStream(context, call),
   } as UntypedServiceImplementation);
   server.addService(healthService as unknown as ServiceDefinition, health.handlers);
   addReflection(server);
@@ -72,7 +72,7 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
         const timer = setTimeout(() => server.forceShutdown(), graceMs);
         server.tryShutdown(() => {
           clearTimeout(timer);
-          resolve();
+          bodyPool.close().then(resolve, resolve);
         });
       });
       return closed;
@@ -80,24 +80,25 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
   };
 }
 
-/** The generated service, with ModelInfer's bytes left to us. */
+/** The generated service; messages of the two inference methods stay bytes, decoded and encoded by the call. */
 function inferenceService(): ServiceDefinition {
-  const keep = (bytes: Buffer): Buffer => bytes;
+  const bytes = {
+    requestDeserialize: (message: Buffer): Buffer => message,
+    responseSerialize: (message: Uint8Array): Buffer =>
+      Buffer.from(message.buffer, message.byteOffset, message.byteLength),
+  };
+  const { modelInfer, modelStreamInfer } = GRPCInferenceServiceService;
   return {
     ...GRPCInferenceServiceService,
-    modelInfer: {
-      ...GRPCInferenceServiceService.modelInfer,
-      requestDeserialize: keep,
-      responseSerialize: encodeProto,
-    },
-    modelStreamInfer: { ...GRPCInferenceServiceService.modelStreamInfer, requestDeserialize: keep },
+    modelInfer: { ...modelInfer, ...bytes },
+    modelStreamInfer: { ...modelStreamInfer, ...bytes },
   } as unknown as ServiceDefinition;
 }
 
 function serveUnary(
   context: CallContext,
-  call: ServerUnaryCall<Buffer, ModelInferResponse>,
-  callback: sendUnaryData<ModelInferResponse>,
+  call: ServerUnaryCall<Buffer, Uint8Array>,
+  callback: sendUnaryData<Uint8Array>,
 ): void {
   const traceparent = call.metadata.get("traceparent")[0];
   const inFlight = new InferCallInFlight(
@@ -110,14 +111,18 @@ function serveUnary(
       else callback(statusOf(error));
     },
   );
-  // "cancelled" also follows every normal end; by then the call is over and nothing happens.
-  call.on("cancelled", () => inFlight.cancel());
+  // Follows every end, also the normal one: the answer has left, or the client has.
+  call.on("cancelled", () => {
+    inFlight.cancel();
+    inFlight.release();
+  });
   inFlight.start();
 }
 
 function addReflection(server: Server): void {
   const files = FILE_DESCRIPTORS.map((file) => Buffer.from(file, "base64"));
-  const definitions = { inference: { fileDescriptorProtos: files }, ...healthService };
+  // A method's message type carries the descriptors of its whole file.
+  const definitions = { inference: { fileDescriptorProtos: files }, health: healthService.Check!.requestType };
   new ReflectionService(definitions as unknown as ConstructorParameters<typeof ReflectionService>[0]).addToServer(
     server,
   );

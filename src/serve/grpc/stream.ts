@@ -4,9 +4,9 @@
  * `triton_grpc_error: true` the first error ends the stream with its status instead.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { writeProtoParameters } from "../../wire/infer-proto.js";
+import { wrapInStream, writeProtoParameters } from "../../wire/infer-proto.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
-import { ModelInferResponse, type ModelStreamInferResponse } from "../../wire/proto/inference.js";
+import { ModelInferResponse, ModelStreamInferResponse } from "../../wire/proto/inference.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import { type CallContext, InferCallInFlight } from "./call.js";
 import { receiptOf } from "./receipt.js";
@@ -17,10 +17,11 @@ const STREAM_IN_FLIGHT_MAX = 256;
 
 interface Slot {
   readonly call: InferCallInFlight;
-  answer: ModelStreamInferResponse | null;
+  /** Bytes of a ModelStreamInferResponse. */
+  answer: Uint8Array | null;
 }
 
-export function serveStream(context: CallContext, stream: ServerDuplexStream<Buffer, ModelStreamInferResponse>): void {
+export function serveStream(context: CallContext, stream: ServerDuplexStream<Buffer, Uint8Array>): void {
   const { deadlineAt } = receiptOf(stream.metadata);
   const wantsStatus = stream.metadata.get("triton_grpc_error")[0] === "true";
   const traceparent = stream.metadata.get("traceparent")[0];
@@ -30,8 +31,11 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
   let canWrite = true;
 
   const flush = (): void => {
-    while (slots.length > 0 && slots[0]!.answer !== null && canWrite && !isOver)
-      canWrite = stream.write(slots.shift()!.answer!);
+    while (slots.length > 0 && slots[0]!.answer !== null && canWrite && !isOver) {
+      const { call, answer } = slots.shift()!;
+      canWrite = stream.write(answer!);
+      call.release();
+    }
     if (slots.length < STREAM_IN_FLIGHT_MAX && canWrite) stream.resume();
     if (hasEnded && slots.length === 0 && !isOver) {
       isOver = true;
@@ -40,7 +44,10 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
   };
   const abandon = (): void => {
     isOver = true;
-    for (const slot of slots) if (slot.answer === null) slot.call.cancel();
+    for (const { call } of slots) {
+      call.cancel();
+      call.release();
+    }
     slots.length = 0;
   };
 
@@ -58,7 +65,7 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
           stream.emit("error", statusOf(error));
           return;
         }
-        slot.answer = error === null ? { errorMessage: "", inferResponse: response! } : errorAnswer(error, call.id);
+        slot.answer = error === null ? wrapInStream(response!) : errorAnswer(error, call.id);
         flush();
       },
     );
@@ -79,9 +86,9 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
 }
 
 /** The text for Triton's clients; the id, reason and numbers beside it, for those who look. */
-function errorAnswer(error: ServingError, id: string): ModelStreamInferResponse {
+function errorAnswer(error: ServingError, id: string): Uint8Array {
   const { reason, estimateUs, deadlineUs, retryAfterS } = error.details;
-  return {
+  return ModelStreamInferResponse.encode({
     errorMessage: error.message,
     inferResponse: ModelInferResponse.fromPartial({
       id,
@@ -92,5 +99,5 @@ function errorAnswer(error: ServingError, id: string): ModelStreamInferResponse 
         ...(retryAfterS === undefined ? {} : { retry_after_s: retryAfterS }),
       }),
     }),
-  };
+  }).finish();
 }

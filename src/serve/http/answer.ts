@@ -1,7 +1,7 @@
 /** Writing answers on a raw HTTP response: one head, one body, compressed when the client asked. */
-import type { ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import zlib from "node:zlib";
-import { encodeError } from "../../wire/infer-answer.js";
+import { type EncodedAnswer, encodeError } from "../../wire/infer-answer.js";
 import { ERROR_CODES, type ServingError } from "../../wire/serving-error.js";
 
 /** A reply that fits one packet gains nothing from compression. */
@@ -20,12 +20,6 @@ export function acceptedCompression(header: string | string[] | undefined): Comp
   return null;
 }
 
-export interface AnswerBody {
-  readonly body: Uint8Array;
-  /** Bytes of JSON before the binary tensors; null: all JSON. */
-  readonly headerLength: number | null;
-}
-
 export interface AnswerPolicy {
   /** The door is closing: the connection ends after this answer. */
   readonly isClosing: boolean;
@@ -36,42 +30,46 @@ export interface AnswerPolicy {
 /** Sends a 200 with the inference answer. Does nothing when the client has gone. */
 export function sendAnswer(
   response: ServerResponse,
-  answer: AnswerBody,
+  answer: EncodedAnswer,
   compression: Compression | null,
   policy: AnswerPolicy,
 ): void {
-  if (compression === null || answer.body.byteLength < COMPRESS_BYTES_MIN) {
-    writeAnswer(response, answer, answer.body, null, policy);
+  if (compression === null || answer.byteLength < COMPRESS_BYTES_MIN) {
+    writeAnswer(response, answer, answer.pieces, answer.byteLength, null, policy);
     return;
   }
   const deflate = compression === "gzip" ? zlib.gzip : zlib.deflate;
-  deflate(answer.body, { level: 1 }, (error, compressed) => {
+  const whole = answer.pieces.length === 1 ? answer.pieces[0]! : Buffer.concat(answer.pieces, answer.byteLength);
+  deflate(whole, { level: 1 }, (error, compressed) => {
     // Out of memory is the one way this fails; the plain body is then as good an answer as any.
-    if (error === null) writeAnswer(response, answer, compressed, compression, policy);
-    else writeAnswer(response, answer, answer.body, null, policy);
+    if (error === null) writeAnswer(response, answer, [compressed], compressed.byteLength, compression, policy);
+    else writeAnswer(response, answer, [whole], whole.byteLength, null, policy);
   });
 }
 
 function writeAnswer(
   response: ServerResponse,
-  answer: AnswerBody,
-  body: Uint8Array,
+  answer: EncodedAnswer,
+  pieces: readonly Uint8Array[],
+  byteLength: number,
   encoding: Compression | null,
   policy: AnswerPolicy,
 ): void {
   if (response.destroyed || response.headersSent) return;
-  const head: Record<string, string | number> =
+  const head: OutgoingHttpHeaders =
     answer.headerLength === null
-      ? { "content-type": "application/json", "content-length": body.byteLength }
+      ? { "content-type": "application/json", "content-length": byteLength }
       : {
           "content-type": "application/octet-stream",
-          "content-length": body.byteLength,
+          "content-length": byteLength,
           "inference-header-content-length": answer.headerLength,
         };
   if (encoding !== null) head["content-encoding"] = encoding;
   if (policy.isClosing) head.connection = "close";
   response.writeHead(200, head);
-  response.end(body);
+  // Written in one turn, the pieces leave together (the response is corked until the next tick).
+  for (let i = 0; i < pieces.length - 1; i++) response.write(pieces[i]!);
+  response.end(pieces.at(-1)!);
   watchSlowReader(response, policy);
 }
 
@@ -79,11 +77,12 @@ function writeAnswer(
 export function sendError(response: ServerResponse, error: ServingError, policy: AnswerPolicy): void {
   if (response.destroyed || response.headersSent) return;
   const body = encodeError(error);
-  const head: Record<string, string | number> = {
+  const head: OutgoingHttpHeaders = {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
   };
-  if (error.details.retryAfterS !== undefined) head["retry-after"] = Math.max(1, Math.ceil(error.details.retryAfterS));
+  if (error.details.retryAfterS !== undefined)
+    head["retry-after"] = String(Math.max(1, Math.ceil(error.details.retryAfterS)));
   if (policy.isClosing) head.connection = "close";
   response.writeHead(ERROR_CODES[error.code].http, head);
   response.end(body);

@@ -7,8 +7,8 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import fastify, { type FastifyInstance, type FastifyReply } from "fastify";
+import { BodyPool } from "../../wire/body-pool.js";
 import { encodeError } from "../../wire/infer-answer.js";
-import { JsonPool } from "../../wire/json-pool.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { ERROR_CODES, ServingError } from "../../wire/serving-error.js";
 import { Admission } from "../admission.js";
@@ -29,8 +29,6 @@ export interface HttpDoorOptions extends DoorOptions {
   readonly writeTimeoutMs?: number;
   /** Open connections; default 16384. Beyond it a connection is closed as it opens. */
   readonly connectionsMax?: number;
-  /** Threads for JSON bodies over 256 KiB; default 1. */
-  readonly jsonThreads?: number;
 }
 
 /** Names and paths of models are limited only by the 16 KiB of headers that Node reads. */
@@ -39,12 +37,12 @@ const PATH_LENGTH_MAX = 16 * 1024;
 export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions): Promise<Door> {
   const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX_DEFAULT;
   const admission = new Admission(options);
-  const jsonPool = new JsonPool({ threads: options.jsonThreads ?? 1 });
+  const bodyPool = new BodyPool({ threads: options.parserThreads ?? 1 });
   const context: ExchangeContext = {
     gateway,
     options,
     admission,
-    jsonPool,
+    bodyPool,
     bodyBytesMax,
     writeTimeoutMs: options.writeTimeoutMs ?? 30_000,
     isClosing: false,
@@ -97,7 +95,7 @@ export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions)
         context.isClosing = true;
         await drain(app.server, graceMs);
         await app.close();
-        await jsonPool.close();
+        await bodyPool.close();
       })();
       return closed;
     },

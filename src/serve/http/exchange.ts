@@ -6,14 +6,14 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TimeUs } from "../../core/time.js";
-import { encodeAnswer, jsonOutputBytes } from "../../wire/infer-answer.js";
+import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/body-pool.js";
+import { type EncodedAnswer, encodeAnswer, jsonOutputBytes } from "../../wire/infer-answer.js";
 import { decodeInferBody, decodeRawBody, type InferBody, readHeaderLength } from "../../wire/infer-body.js";
-import { JSON_INLINE_BYTES_MAX, JSON_OUTPUT_INLINE_BYTES_MAX, type JsonPool } from "../../wire/json-pool.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import type { Admission } from "../admission.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Gateway, InferHandler, InferReply } from "../gateway.js";
-import { type AnswerBody, type AnswerPolicy, acceptedCompression, sendAnswer, sendError } from "./answer.js";
+import { type AnswerPolicy, acceptedCompression, sendAnswer, sendError } from "./answer.js";
 import type { ModelPath } from "./model-path.js";
 import { announcedLength, decompress, readBody, tooLarge } from "./request-body.js";
 
@@ -21,7 +21,7 @@ export interface ExchangeContext extends AnswerPolicy {
   readonly gateway: Gateway;
   readonly options: DoorOptions;
   readonly admission: Admission;
-  readonly jsonPool: JsonPool;
+  readonly bodyPool: BodyPool;
   readonly bodyBytesMax: number;
   isClosing: boolean;
 }
@@ -102,12 +102,12 @@ export class InferExchange implements InferHandler {
         this.infer(decodeRawBody(body, this.context.gateway.model(this.path.name, this.path.version)), body.byteLength);
         return;
       }
-      if ((headerLength ?? body.byteLength) <= JSON_INLINE_BYTES_MAX) {
+      if ((headerLength ?? body.byteLength) <= DECODE_INLINE_BYTES_MAX) {
         this.infer(decodeInferBody(body, headerLength), body.byteLength);
         return;
       }
       const { byteLength } = body;
-      this.context.jsonPool.decode(body, headerLength, (error, decoded) => {
+      this.context.bodyPool.decode(body, headerLength, (error, decoded) => {
         if (this.isOver) return;
         if (error !== null) this.fail(error);
         else this.infer(decoded!, byteLength);
@@ -148,11 +148,11 @@ export class InferExchange implements InferHandler {
     this.cancel = null;
     const { id, format } = this.body!;
     try {
-      if (jsonOutputBytes(reply.outputs, format) <= JSON_OUTPUT_INLINE_BYTES_MAX) {
+      if (jsonOutputBytes(reply.outputs, format) <= ENCODE_INLINE_BYTES_MAX) {
         this.answer(encodeAnswer(reply, id, format));
         return;
       }
-      this.context.jsonPool.encode(reply, id, format, (error, encoded) => {
+      this.context.bodyPool.encode(reply, id, format, (error, encoded) => {
         if (this.isOver) return;
         if (error !== null) this.fail(error);
         else this.answer(encoded!);
@@ -168,10 +168,12 @@ export class InferExchange implements InferHandler {
     this.fail(error);
   }
 
-  private answer(body: AnswerBody): void {
+  private answer(encoded: EncodedAnswer): void {
     this.isOver = true;
+    this.context.admission.hold(encoded.byteLength);
+    this.bytes += encoded.byteLength;
     const compression = acceptedCompression(this.request.headers["accept-encoding"]);
-    sendAnswer(this.response, body, compression, this.context);
+    sendAnswer(this.response, encoded, compression, this.context);
     this.context.options.onAnswer?.("http", "ok", "");
   }
 
