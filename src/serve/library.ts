@@ -236,7 +236,7 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
   }
 }
 
-function tableOf(options: BatcherOptions<never, never> | BatcherOptions<unknown, unknown>): Float64Array {
+function tableOf(options: Pick<BatcherOptions<unknown, unknown>, "profile" | "batch_max">): Float64Array {
   const { profile } = options;
   if ("table_ms" in profile) {
     const length = within("profile.table_ms length", profile.table_ms.length, 1, 4096);

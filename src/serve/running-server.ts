@@ -94,7 +94,7 @@ export async function runServer(
         inFlightRequestsMax: http.inFlightMax,
         inFlightBytesMax: http.inFlightMaxBytes,
         connectionsMax: http.connectionsMax,
-        jsonThreads: http.jsonThreads,
+        parserThreads: http.jsonThreads,
       }),
     );
     if (grpc !== null) {
