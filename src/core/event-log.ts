@@ -81,7 +81,8 @@ export function decodeLog(bytes: Uint8Array): EventLog {
   const header = JSON.parse(text) as LogHeader;
   if (header.format !== "rubato-events-1")
     throw new Error(`event log must have format rubato-events-1; was ${String(header.format)}`);
-  const body = bytes.slice(end + 1);
+  // A copy: rows must be aligned, and a Buffer's own slice would share its pool.
+  const body = new Uint8Array(bytes.subarray(end + 1));
   const rowBytes = LOG_WIDTH * Float64Array.BYTES_PER_ELEMENT;
   const rows = Math.floor(body.byteLength / rowBytes);
   return { header, rows: new Float64Array(body.buffer, 0, rows * LOG_WIDTH) };

@@ -17,7 +17,7 @@ export const ABANDONED = 3;
 export class RequestTable {
   queue: Int32Array;
   state: Uint8Array;
-  /** Failures survived so far. */
+  /** Failures survived so far: of batches that began in the low 4 bits, of others in the high 4. */
   retries: Uint8Array;
   next: Int32Array;
   arrivalAt: Float64Array;

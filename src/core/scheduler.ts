@@ -49,7 +49,7 @@ export interface SchedulerOptions {
   readonly acceleratorsMax: number;
   /** Most live requests over all queues. */
   readonly requestsMax: number;
-  /** How many failures of its batch a request survives when its deadline allows. */
+  /** How many failures of its batch a request survives when its deadline allows; at most 15. */
   readonly retriesMax: number;
   /** Correct profiles and accelerator scales from measured batches. Off where emulation is exact and runs must be comparable. */
   readonly learn: boolean;
@@ -61,6 +61,9 @@ const STEP = 1.5;
 const RESET_AFTER_US = 1_000_000;
 /** Most that one contradiction shifts a model's curve: a stall must not be blamed on it whole. */
 const BLAME_MAX = 2;
+/** RequestTable.retries: tries spent in the low bits, returns of batches that never began in the high ones. */
+const TRIES_MASK = 15;
+const RETURNS_MAX = 8;
 
 export const NO_DELAYS: NetworkDelays = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
 
@@ -129,6 +132,7 @@ export class Scheduler implements CoreView {
     invariant(this.queue(key).length === 0, `queue ${key} must be empty to be removed; held ${this.queue(key).length}`);
     this.offers.size[key] = 0;
     this.offers.demand[key] = 0;
+    this.offers.mayLeaveIdle[key] = 0;
     this.arbiter.queueRemoved(key);
     this.queues[key] = undefined;
     this.specs[key] = undefined;
@@ -217,10 +221,8 @@ export class Scheduler implements CoreView {
       else if (
         queue !== undefined &&
         requests.deadline[handle]! >= soonestAt &&
-        (!started || (alone && requests.retries[handle]! < this.options.retriesMax))
+        (started ? alone && this.spendTry(handle) : this.spendReturn(handle))
       ) {
-        // A batch that never started did nothing wrong: its members do not spend their try; their deadline bounds them.
-        if (started) requests.retries[handle] = requests.retries[handle]! + 1;
         requests.state[handle] = QUEUED;
         requests.next[handle] = -1;
         queue.returned(handle, alone, at);
@@ -233,6 +235,21 @@ export class Scheduler implements CoreView {
     const isReplanned = this.accelerators.unmeasured(accelerator, at);
     this.freeAccelerator(batch, accelerator, at);
     if (isReplanned) this.planChanged(at);
+  }
+
+  private spendTry(handle: RequestHandle): boolean {
+    const { retries } = this.requests;
+    if ((retries[handle]! & TRIES_MASK) >= this.options.retriesMax) return false;
+    retries[handle] = retries[handle]! + 1;
+    return true;
+  }
+
+  /** A batch that never began did nothing wrong: its members spend no try, but are not returned for ever either. */
+  private spendReturn(handle: RequestHandle): boolean {
+    const { retries } = this.requests;
+    if (retries[handle]! >= RETURNS_MAX * (TRIES_MASK + 1)) return false;
+    retries[handle] = retries[handle]! + TRIES_MASK + 1;
+    return true;
   }
 
   join(accelerator: AcceleratorId, scale: number, at: number): void {

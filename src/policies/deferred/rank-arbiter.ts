@@ -3,6 +3,12 @@ import { IndexedHeap } from "../../core/indexed-heap.js";
 import { violated } from "../../core/invariant.js";
 import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
 
+/**
+ * While something idles and something waits, demand is looked at anew this often, µs: it falls with time alone, and
+ * after a burst no event says so.
+ */
+const LOOK_US = 1000;
+
 export interface RankArbiterOptions {
   /**
    * Dispatch at once while idle accelerators exceed what the present rate needs at the target batch (design, "When
@@ -42,6 +48,8 @@ export class RankArbiter implements Arbiter {
   private demandSeen = new Float64Array(16);
   private demandTotal = 0;
   private demandCursor = 0;
+  /** Next look at whether offers that wait beside idle accelerators may go; Infinity: none is needed. */
+  private lookAt = Number.POSITIVE_INFINITY;
   private queuesMax = 16;
   private readonly core: CoreView;
   private readonly idleDispatch: boolean;
@@ -85,6 +93,7 @@ export class RankArbiter implements Arbiter {
     }
     this.open.remove(key);
     this.waiting.set(key, askAt > at && offers.mayLeaveIdle[key] === 1 && this.nothingPresses(at) ? at : askAt);
+    this.planLook(at);
   }
 
   accelerated(id: AcceleratorId, at: number): void {
@@ -96,8 +105,8 @@ export class RankArbiter implements Arbiter {
     if (inFlight === 0) {
       this.idle.set(id, this.order(id));
       // A queue that is not yet due may go at once now that something is idle.
-      if (this.waiting.size > 0 && this.core.offers.mayLeaveIdle[this.waiting.top()] === 1 && this.nothingPresses(at))
-        this.waiting.set(this.waiting.top(), Math.min(at, this.waiting.topPriority()));
+      if (this.mayLeaveEarly(at)) this.waiting.set(this.waiting.top(), Math.min(at, this.waiting.topPriority()));
+      this.planLook(at);
     } else if (inFlight === 1) this.noteBusy(id);
   }
 
@@ -110,17 +119,19 @@ export class RankArbiter implements Arbiter {
   }
 
   get nextWakeAt(): number {
-    if (this.open.size === 0) return this.waiting.topPriority();
+    if (this.open.size === 0)
+      return Math.min(this.waiting.topPriority(), this.isLookNeeded() ? this.lookAt : Number.POSITIVE_INFINITY);
     if (this.idle.size > 0) return Number.NEGATIVE_INFINITY;
     return Math.min(this.waiting.topPriority(), this.expiresAt(), this.aheadAt());
   }
 
   wake(at: number): void {
+    if (this.lookAt <= at) this.look(at);
     for (let turn = 0; ; turn++) {
       if (turn > TURNS_MAX) violated(`the arbiter took ${turn} decisions at ${at} without coming to rest`);
       if (this.open.size > 0 && this.idle.size > 0) this.grantIdle(at);
       else if (this.waiting.topPriority() <= at) this.offerOpened(this.waiting.pop(), at);
-      else if (this.waiting.size > 0 && this.nothingPresses(at)) this.offerOpened(this.waiting.pop(), at);
+      else if (this.mayLeaveEarly(at)) this.offerOpened(this.waiting.pop(), at);
       else if (this.open.size === 0) return;
       else if (this.nextFree(at) >= 0 && this.aheadAt() <= at) this.grantAhead(this.open.top(), at);
       else if (this.expiresAt() <= at) {
@@ -230,6 +241,35 @@ export class RankArbiter implements Arbiter {
       const id = this.refused.pop();
       this.idle.set(id, this.order(id));
     }
+  }
+
+  private isLookNeeded(): boolean {
+    return this.idle.size > 0 && this.waiting.size > 0;
+  }
+
+  private planLook(at: number): void {
+    if (this.idleDispatch && this.lookAt === Number.POSITIVE_INFINITY && this.isLookNeeded())
+      this.lookAt = at + LOOK_US;
+  }
+
+  /** With every demand fresh: may the first offer that waits go now? */
+  private look(at: number): void {
+    this.lookAt = Number.POSITIVE_INFINITY;
+    if (!this.isLookNeeded()) return;
+    for (let key = 0; key < this.queuesMax; key++) {
+      if (this.demandSeen[key] === 0) continue;
+      this.core.refreshDemand(key, at);
+      this.noteDemand(key);
+    }
+    const first = this.waiting.top();
+    if (this.core.offers.mayLeaveIdle[first] === 1 && this.idle.size > this.demandTotal)
+      this.waiting.set(first, Math.min(at, this.waiting.topPriority()));
+    this.planLook(at);
+  }
+
+  /** The offer that opens next need not wait for it. */
+  private mayLeaveEarly(at: number): boolean {
+    return this.waiting.size > 0 && this.core.offers.mayLeaveIdle[this.waiting.top()] === 1 && this.nothingPresses(at);
   }
 
   /** Idle accelerators exceed what the present rate needs. One stale demand is refreshed per look, so all are in turn. */

@@ -1,0 +1,265 @@
+/**
+ * A deadline-aware batcher around any async function of a Node program: the server's scheduler without the server.
+ * Runs in the caller's thread, with its timers (1 ms).
+ */
+
+import type { BatchId } from "../core/batch-table.js";
+import { queuedHandles } from "../core/event-log.js";
+import { linearTable, measuredTable, ProfiledLatency } from "../core/latency.js";
+import { DROP_REASONS, DROPPED, FAIL_CAUSES, FAIL_DRAINING, FAIL_INTERNAL, FAILED } from "../core/outcome.js";
+import { Scheduler } from "../core/scheduler.js";
+import { sloUsFromMs, workUsFromMs } from "../core/time.js";
+import { LIVE_DEFAULTS, type LiveQueueSpec, livePolicy, liveWindow } from "../policies/live.js";
+import { monotonicNow } from "../wire/monotonic-clock.js";
+import { ServingError } from "../wire/serving-error.js";
+import { dropEnding, failEnding, LATE_ENDING } from "./endings.js";
+import { Slots } from "./slots.js";
+
+export interface BatcherOptions<Item, Result> {
+  /** Runs a batch; resolves with one result per item, in order. Called by at most `concurrency` at once. */
+  readonly run: (items: Item[]) => Promise<Result[]>;
+  /** How long a batch takes: alpha_ms per item and beta_ms per batch, or a table of l(1), l(2), ... in ms. Corrected as it runs. */
+  readonly profile: { readonly alpha_ms: number; readonly beta_ms: number } | { readonly table_ms: readonly number[] };
+  /** The promise: milliseconds from `submit` to the result. */
+  readonly slo_ms: number;
+  /** Largest batch, in [1, 4096]; default 32, or the table's length. */
+  readonly batch_max?: number;
+  /** Batches that may run at once, in [1, 1024]; default 1. */
+  readonly concurrency?: number;
+  /** Default deferred. */
+  readonly policy?: "deferred" | "eager" | "timeout";
+  readonly policy_options?: Readonly<Record<string, unknown>>;
+  /** Items waiting at once; more are refused as "queue-full". Default 10,000. */
+  readonly queue_max?: number;
+}
+
+export interface SubmitOptions {
+  /** Instead of slo_ms. */
+  readonly timeout_ms?: number;
+  /** Aborting gives the item up; the promise rejects with the code "cancelled". */
+  readonly signal?: AbortSignal;
+}
+
+export interface Batcher<Item, Result> {
+  /** @returns the item's result. Rejects with ServingError: deadline-exceeded, resource-exhausted, cancelled, unavailable, or internal with `run`'s error as cause. */
+  submit(item: Item, options?: SubmitOptions): Promise<Result>;
+  /** Refuses new items, fails what waits, and resolves when what runs has ended. */
+  close(): Promise<void>;
+  /** Items submitted and not ended. */
+  readonly pending: number;
+}
+
+interface Waiting<Item, Result> {
+  readonly item: Item;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: ServingError) => void;
+  handle: number;
+  isOver: boolean;
+  cause: unknown;
+  unlisten: () => void;
+}
+
+/** @throws RangeError naming field, bound and value. */
+export function createScheduler<Item, Result>(options: BatcherOptions<Item, Result>): Batcher<Item, Result> {
+  return new InProcessBatcher(options);
+}
+
+class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
+  private readonly options: BatcherOptions<Item, Result>;
+  private readonly scheduler: Scheduler;
+  private readonly key: number;
+  private readonly slots: Slots<Waiting<Item, Result>>;
+  private readonly queueMax: number;
+  private timer: NodeJS.Timeout | null = null;
+  private isClosed = false;
+  private running = 0;
+  private lastAt = 0;
+  private onQuiet: (() => void)[] = [];
+
+  constructor(options: BatcherOptions<Item, Result>) {
+    this.options = options;
+    const concurrency = within("concurrency", options.concurrency ?? 1, 1, 1024);
+    const table = tableOf(options);
+    this.queueMax = within("queue_max", options.queue_max ?? 10_000, 1, 1_000_000);
+    const sloUs = sloUsFromMs(positive("slo_ms", options.slo_ms));
+    const inside = concurrency * 2 * (table.length - 2);
+    this.slots = new Slots(this.queueMax + inside);
+    this.scheduler = new Scheduler(
+      livePolicy(),
+      {
+        dispatch: (batch) => this.dispatch(batch),
+        end: (handle, outcome, reason) => this.ended(handle, outcome, reason),
+        batchEnded: () => {},
+      },
+      {
+        network: { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 },
+        acceleratorsMax: concurrency,
+        requestsMax: this.queueMax + 2 * inside,
+        retriesMax: 1,
+        learn: true,
+      },
+    );
+    const spec: LiveQueueSpec = {
+      latency: new ProfiledLatency(table),
+      sloUs,
+      lengthMax: this.queueMax,
+      // Timers of this thread have steps of 1 ms.
+      window: liveWindow(options.policy ?? "deferred", options.policy_options ?? {}, sloUs, {
+        ...LIVE_DEFAULTS,
+        slackUs: 1000,
+      }),
+    };
+    this.key = this.scheduler.addQueue(spec);
+    const now = this.now();
+    for (let accelerator = 0; accelerator < concurrency; accelerator++) this.scheduler.join(accelerator, 1, now);
+  }
+
+  get pending(): number {
+    return this.slots.used;
+  }
+
+  submit(item: Item, options: SubmitOptions = {}): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      if (this.isClosed) throw new ServingError("unavailable", "the scheduler is closed", { reason: "draining" });
+      const { signal } = options;
+      if (signal?.aborted === true)
+        throw new ServingError("cancelled", "the item was cancelled", { reason: "cancelled" });
+      const timeoutUs = sloUsFromMs(positive("timeout_ms", options.timeout_ms ?? this.options.slo_ms));
+      const now = this.now();
+      const waiting: Waiting<Item, Result> = {
+        item,
+        resolve,
+        reject,
+        handle: -1,
+        isOver: false,
+        cause: undefined,
+        unlisten: () => {},
+      };
+      const slot = this.slots.take(waiting);
+      if (slot < 0)
+        throw new ServingError("resource-exhausted", `at most ${this.queueMax} items may wait`, {
+          reason: "queue-full",
+        });
+      if (signal !== undefined) {
+        const onAbort = (): void => this.cancel(waiting);
+        signal.addEventListener("abort", onAbort, { once: true });
+        waiting.unlisten = () => signal.removeEventListener("abort", onAbort);
+      }
+      this.scheduler.arrive(this.key, slot, now, now + timeoutUs, now);
+      if (!waiting.isOver && waiting.handle < 0) waiting.handle = this.scheduler.requests.lastAdded;
+      this.advance();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    this.scheduler.failQueued(this.key, [...queuedHandles(this.scheduler, this.key)], this.now(), FAIL_DRAINING);
+    if (this.running > 0) await new Promise<void>((resolve) => this.onQuiet.push(resolve));
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+  }
+
+  private cancel(waiting: Waiting<Item, Result>): void {
+    if (waiting.isOver) return;
+    this.scheduler.cancel(waiting.handle, this.now());
+    this.advance();
+  }
+
+  private now(): number {
+    this.lastAt = Math.max(this.lastAt, monotonicNow());
+    return this.lastAt;
+  }
+
+  /** Does what is due and sets the timer for what is not. */
+  private advance(): void {
+    const now = this.now();
+    if (this.scheduler.nextWakeAt <= now) this.scheduler.wake(now);
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    const dueAt = this.scheduler.nextWakeAt;
+    if (!Number.isFinite(dueAt)) return;
+    this.timer = setTimeout(() => this.advance(), Math.max(0, Math.ceil((dueAt - now) / 1000)));
+  }
+
+  private dispatch(batch: BatchId): void {
+    const { batches, requests } = this.scheduler;
+    const members: Waiting<Item, Result>[] = [];
+    for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!)
+      members.push(this.slots.get(requests.tag[handle]!)!);
+    this.running++;
+    // Not within the scheduler's call: `run` is the caller's code and may submit.
+    queueMicrotask(() => void this.execute(batch, members));
+  }
+
+  private async execute(batch: BatchId, members: readonly Waiting<Item, Result>[]): Promise<void> {
+    const startedAt = this.now();
+    try {
+      const results = await this.options.run(members.map(({ item }) => item));
+      if (results.length !== members.length)
+        throw new RangeError(`run must resolve with ${members.length} results; resolved with ${results.length}`);
+      for (let index = 0; index < members.length; index++) this.settle(members[index]!, results[index]!);
+      const endedAt = this.now();
+      this.scheduler.finished(batch, startedAt, Math.max(startedAt + 1, endedAt), Math.max(startedAt + 1, endedAt));
+      this.lastAt = Math.max(this.lastAt, startedAt + 1);
+    } catch (cause) {
+      for (const member of members) member.cause = cause;
+      // Tried again one by one, so that one bad item fails alone.
+      this.scheduler.failed(batch, members.length > 1 ? FAIL_CAUSES.indexOf("model-error") : FAIL_INTERNAL, this.now());
+    }
+    this.running--;
+    this.advance();
+    if (this.running === 0) for (const resolve of this.onQuiet.splice(0)) resolve();
+  }
+
+  private settle(waiting: Waiting<Item, Result>, result: Result): void {
+    if (waiting.isOver) return;
+    waiting.isOver = true;
+    waiting.unlisten();
+    waiting.resolve(result);
+  }
+
+  private ended(handle: number, outcome: number, reason: number): void {
+    const slot = this.scheduler.requests.tag[handle]!;
+    const waiting = this.slots.get(slot)!;
+    this.slots.release(slot);
+    if (waiting.isOver) return;
+    waiting.isOver = true;
+    waiting.unlisten();
+    const ending = outcome === DROPPED ? dropEnding(reason) : outcome === FAILED ? failEnding(reason) : LATE_ENDING;
+    const name = outcome === DROPPED ? DROP_REASONS[reason]! : outcome === FAILED ? FAIL_CAUSES[reason]! : "late";
+    waiting.reject(
+      new ServingError(ending.code, ending.text, {
+        reason: name,
+        ...(waiting.cause === undefined ? {} : { cause: waiting.cause }),
+      }),
+    );
+  }
+}
+
+function tableOf(options: Pick<BatcherOptions<unknown, unknown>, "profile" | "batch_max">): Float64Array {
+  const { profile } = options;
+  if ("table_ms" in profile) {
+    const length = within("profile.table_ms length", profile.table_ms.length, 1, 4096);
+    const sizeMax = within("batch_max", options.batch_max ?? length, 1, length);
+    return measuredTable(
+      profile.table_ms.slice(0, sizeMax).map((ms) => workUsFromMs(positive("profile.table_ms", ms))),
+    );
+  }
+  const sizeMax = within("batch_max", options.batch_max ?? 32, 1, 4096);
+  const { alpha_ms, beta_ms } = profile;
+  if (!(alpha_ms >= 0)) throw new RangeError(`profile.alpha_ms must be at least 0; was ${alpha_ms}`);
+  if (!(beta_ms >= 0)) throw new RangeError(`profile.beta_ms must be at least 0; was ${beta_ms}`);
+  positive("profile.alpha_ms + profile.beta_ms", alpha_ms + beta_ms);
+  return linearTable(alpha_ms * 1000, beta_ms * 1000, sizeMax);
+}
+
+function within(field: string, value: number, min: number, max: number): number {
+  if (!(Number.isInteger(value) && value >= min && value <= max))
+    throw new RangeError(`${field} must be a whole number in [${min}, ${max}]; was ${value}`);
+  return value;
+}
+
+function positive(field: string, value: number): number {
+  if (!(value > 0 && Number.isFinite(value))) throw new RangeError(`${field} must be above 0; was ${value}`);
+  return value;
+}

@@ -1,0 +1,73 @@
+/** A live event log gives the same commands when its events are replayed: the log in this folder, and a fresh one. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { decodeLog, type EventLog, LOG_ARRIVED, LOG_WIDTH, replay, type ReplayResult } from "../../src/core/event-log.js";
+import { durationUs } from "../../src/core/time.js";
+import { decodeWindow, livePolicy, type LiveQueueSpec } from "../../src/policies/live.js";
+import { FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
+
+const replayLog = (log: EventLog): ReplayResult =>
+  replay(
+    log,
+    () => livePolicy(),
+    (spec, numbers): LiveQueueSpec => ({ ...spec, window: decodeWindow(numbers, 0) }),
+  );
+
+const replayFile = (file: string | URL): ReplayResult => replayLog(decodeLog(readFileSync(file)));
+
+/** Two models, crashes, cancels, more load than fits: some of everything. */
+async function record(file: string): Promise<void> {
+  const fake = await new FakeServer(
+    [
+      modelSpec({ name: "slo", sloUs: durationUs(60_000), emulated: { alphaMs: 1, betaMs: 4, tableMs: null } }),
+      modelSpec({ name: "plain", emulated: { alphaMs: 1, betaMs: 2, tableMs: null }, queueRequestsMax: 10 }),
+    ],
+    [group(2, { scales: [1, 2] })],
+    { schedulerMode: "thread", eventLog: { file, bytesMax: 1 << 20 } },
+  ).start();
+  const ends = [];
+  for (let n = 0; n < 150; n++) {
+    const model = n % 3 === 0 ? "plain" : "slo";
+    ends.push(fake.infer({ model, timeoutMs: 20 + (n % 7) * 10, rows: 1 + (n % 2) }, n % 11 === 0 ? 5 : null));
+    if (n === 60) fake.pool.crash(0, 10);
+    if (n % 2 === 0) await sleep(1);
+  }
+  await Promise.all(ends);
+  await fake.server.driver.idle();
+  await fake.stop();
+  expect(fake.broken).toBeNull();
+}
+
+describe("recorded event logs", () => {
+  it("mixed.log: old events give the same commands as when they were recorded", () => {
+    const result = replayFile(new URL("./mixed.log", import.meta.url));
+    expect(result.difference).toBeNull();
+    expect(result.commands).toBeGreaterThan(100);
+  });
+
+  it("a log recorded now replays", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "rubato-log-"));
+    const file = path.join(folder, "events.log");
+    try {
+      await record(process.env.RUBATO_RECORD ?? file);
+      const result = replayFile(process.env.RUBATO_RECORD ?? file);
+      expect(result.difference).toBeNull();
+      expect(result.commands).toBeGreaterThan(100);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it("a change of behaviour is noticed: with deadlines 5 ms later the commands differ", () => {
+    const log = decodeLog(readFileSync(new URL("./mixed.log", import.meta.url)));
+    for (let row = 0; row < log.rows.length; row += LOG_WIDTH)
+      if (log.rows[row] === LOG_ARRIVED) log.rows[row + 6] = log.rows[row + 6]! + 5000;
+    expect(replayLog(log).difference).not.toBeNull();
+  });
+
+  it("says what is wrong with a file that is none", () => {
+    expect(() => decodeLog(new Uint8Array(10))).toThrow("event log must start with a line of JSON; found no line");
+  });
+});
