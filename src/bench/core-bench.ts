@@ -7,16 +7,16 @@
  *
  * Each result has a digest of the answer, so that nobody speeds it up by changing the answer.
  */
-import type { ExpandedScenario } from "../../config/scenario.js";
-import { ZOO } from "../../config/zoo.js";
-import { linearTable, ProfiledLatency } from "../../core/latency.js";
-import { FINISHED } from "../../core/outcome.js";
-import { type CommandSink, NO_DELAYS, Scheduler } from "../../core/scheduler.js";
-import { durationUs } from "../../core/time.js";
-import { createPolicy } from "../../policies/registry.js";
-import { EmulatedAccelerators } from "../../sim/emulated-accelerators.js";
-import { stream, type Uniform } from "../../sim/random.js";
-import { simulate } from "../../sim/simulate.js";
+import type { ExpandedScenario } from "../config/scenario.js";
+import { ZOO } from "../config/zoo.js";
+import { linearTable, ProfiledLatency } from "../core/latency.js";
+import { FINISHED } from "../core/outcome.js";
+import { type CommandSink, NO_DELAYS, Scheduler } from "../core/scheduler.js";
+import { durationUs } from "../core/time.js";
+import { createPolicy } from "../policies/registry.js";
+import { EmulatedAccelerators } from "../sim/emulated-accelerators.js";
+import { stream, type Uniform } from "../sim/random.js";
+import { simulate } from "../sim/simulate.js";
 
 export interface BenchResult {
   readonly name: string;
