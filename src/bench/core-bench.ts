@@ -26,6 +26,8 @@ export interface BenchResult {
   readonly detail: string;
   /** The same value means the same answer. */
   readonly digest: string;
+  /** Further figures, by name, for machines; units are in the names. */
+  readonly figures?: Readonly<Record<string, number>>;
 }
 
 export interface BenchSize {

@@ -1,0 +1,93 @@
+/** Tiny ONNX files written by hand: just enough protobuf for graphs of a few nodes. Field numbers are onnx.proto's. */
+
+export type Dim = number | string;
+
+export interface ValueInfo {
+  readonly name: string;
+  /** TensorProto.DataType: 1 float, 2 uint8, 6 int32, 7 int64, 8 string, 9 bool, 10 float16, 11 double. */
+  readonly type: number;
+  readonly dims: readonly Dim[];
+}
+export interface OnnxNode {
+  readonly op: string;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  /** Integer and integer-list attributes. */
+  readonly attributes?: Readonly<Record<string, number | readonly number[]>>;
+}
+export interface Initializer {
+  readonly name: string;
+  readonly dims: readonly number[];
+  readonly floats?: readonly number[];
+  readonly ints?: readonly number[];
+}
+export interface OnnxGraph {
+  readonly inputs: readonly ValueInfo[];
+  readonly outputs: readonly ValueInfo[];
+  readonly nodes: readonly OnnxNode[];
+  readonly initializers?: readonly Initializer[];
+  readonly opset?: number;
+}
+
+function varint(value: number | bigint): Buffer {
+  let rest = BigInt.asUintN(64, BigInt(value));
+  const bytes: number[] = [];
+  do {
+    const low = Number(rest & 0x7fn);
+    rest >>= 7n;
+    bytes.push(rest > 0n ? low | 0x80 : low);
+  } while (rest > 0n);
+  return Buffer.from(bytes);
+}
+const int = (field: number, value: number): Buffer => Buffer.concat([varint(field << 3), varint(value)]);
+function bytes(field: number, value: Uint8Array | string): Buffer {
+  const data = Buffer.from(value as Uint8Array);
+  return Buffer.concat([varint((field << 3) | 2), varint(data.length), data]);
+}
+const message = (field: number, ...parts: Buffer[]): Buffer => bytes(field, Buffer.concat(parts));
+
+function valueInfo(field: number, value: ValueInfo): Buffer {
+  const dims = value.dims.map((dim) => message(1, typeof dim === "number" ? int(1, dim) : bytes(2, dim)));
+  return message(field, bytes(1, value.name), message(2, message(1, int(1, value.type), message(2, ...dims))));
+}
+
+function node(value: OnnxNode): Buffer {
+  const attributes = Object.entries(value.attributes ?? {}).map(([name, attribute]) =>
+    typeof attribute === "number"
+      ? message(5, bytes(1, name), int(3, attribute), int(20, 2))
+      : message(5, bytes(1, name), ...attribute.map((item) => int(8, item)), int(20, 7)),
+  );
+  return message(
+    1,
+    ...value.inputs.map((name) => bytes(1, name)),
+    ...value.outputs.map((name) => bytes(2, name)),
+    bytes(4, value.op),
+    ...attributes,
+  );
+}
+
+function initializer(value: Initializer): Buffer {
+  const raw =
+    value.floats !== undefined
+      ? Buffer.from(Float32Array.from(value.floats).buffer)
+      : Buffer.from(BigInt64Array.from((value.ints ?? []).map(BigInt)).buffer);
+  return message(
+    5,
+    ...value.dims.map((dim) => int(1, dim)),
+    int(2, value.floats !== undefined ? 1 : 7),
+    bytes(8, value.name),
+    bytes(9, raw),
+  );
+}
+
+export function buildOnnx(graph: OnnxGraph): Buffer {
+  const body = message(
+    7,
+    ...graph.nodes.map(node),
+    bytes(2, "graph"),
+    ...(graph.initializers ?? []).map(initializer),
+    ...graph.inputs.map((input) => valueInfo(11, input)),
+    ...graph.outputs.map((output) => valueInfo(12, output)),
+  );
+  return Buffer.concat([int(1, 9), body, message(8, int(2, graph.opset ?? 17))]);
+}
