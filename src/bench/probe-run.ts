@@ -11,6 +11,7 @@ export interface ProbeResult {
   /** Answers per second. */
   readonly rps: number;
   /** Latencies from the actual sending to the last byte, µs. */
+  readonly p10Us: number;
   readonly p50Us: number;
   readonly p99Us: number;
   readonly p999Us: number;
@@ -94,6 +95,7 @@ function resultOf(latencies: number[], lags: number[], seconds: number): ProbeRe
   return {
     count: latencies.length,
     rps: latencies.length / seconds,
+    p10Us: quantile(latencies, 0.1),
     p50Us: quantile(latencies, 0.5),
     p99Us: quantile(latencies, 0.99),
     p999Us: quantile(latencies, 0.999),

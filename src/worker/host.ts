@@ -11,6 +11,8 @@ export interface HostOutput {
   finished(slot: number, batch: number, header: Uint8Array, parts: readonly Uint8Array[]): void;
   failed(slot: number, batch: number, cause: FailCause, message: string): void;
   log(level: LogLevel, message: string): void;
+  /** Nothing of an earlier frame waits to be written: another thread may write one now. */
+  isClear(): boolean;
 }
 
 export interface AcceleratorHost {

@@ -52,6 +52,7 @@ const output: HostOutput = {
     tensors?.send(FRAME_FAILED, encodeFailed({ slot, batch, cause, message }));
   },
   log: (level, message) => send({ kind: "log", level, message }),
+  isClear: () => tensors?.pendingBytes === 0,
 };
 
 function onControl(frame: Frame): void {

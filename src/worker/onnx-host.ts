@@ -3,9 +3,11 @@ import { Worker } from "node:worker_threads";
 import type { ModelSpec } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
 import { decodeRoute, type Fault } from "../wire/worker-protocol.js";
+import { DIRECT_BYTES_MAX } from "./direct-answer.js";
 import type { AcceleratorHost, Hello, HostOutput, TimeRequest } from "./host.js";
 import { runtimeName } from "./onnx-model.js";
-import type { FromThread, ModelThreadData, ToThread } from "./thread-protocol.js";
+import { createMailbox, type MailboxMemory, MailboxSender } from "./thread-mailbox.js";
+import type { FromThread, ModelThreadData } from "./thread-protocol.js";
 import type { Timing } from "./timing.js";
 
 /** One run and one waiting batch per accelerator, and a timing; more is a bug of the server. */
@@ -23,11 +25,14 @@ interface Job {
 class ModelThread {
   loaded: ((message: FromThread) => void) | null = null;
   exited: Promise<void>;
+  readonly mailbox: MailboxSender;
   constructor(
-    private readonly worker: Worker,
+    worker: Worker,
+    memory: MailboxMemory,
     private readonly onAnswer: (message: FromThread) => void,
     private readonly output: HostOutput,
   ) {
+    this.mailbox = new MailboxSender(memory, worker);
     worker.on("message", (message: FromThread) => this.receive(message));
     this.exited = new Promise((resolve) => worker.once("exit", () => resolve()));
   }
@@ -35,9 +40,6 @@ class ModelThread {
     if (message.kind === "log") this.output.log(message.level, message.message);
     else if (message.kind === "loaded" || message.kind === "load-failed") this.loaded?.(message);
     else this.onAnswer(message);
-  }
-  post(message: ToThread, transfer: readonly ArrayBuffer[] = []): void {
-    this.worker.postMessage(message, transfer);
   }
 }
 
@@ -48,6 +50,9 @@ export class OnnxHost implements AcceleratorHost {
   private readonly waiting: Job[] = [];
   private running: Job | null = null;
   private idle: (() => void)[] = [];
+  /** The running job's thread may write to the tensor channel: nobody else does. */
+  private isThreadWriting = false;
+  private afterAnswer: (() => void)[] = [];
 
   constructor(
     private readonly hello: Hello,
@@ -60,9 +65,11 @@ export class OnnxHost implements AcceleratorHost {
 
   async load(handle: number, model: ModelSpec, warmUpMs: number): Promise<void> {
     const { threads, providers } = this.hello;
-    const workerData: ModelThreadData = { model, threads, providers, warmUpMs };
+    const mailbox = createMailbox();
+    const directBytesMax = Math.min(DIRECT_BYTES_MAX, this.hello.payloadBytesMax);
+    const workerData: ModelThreadData = { model, threads, providers, warmUpMs, mailbox, directBytesMax };
     const worker = new Worker(new URL("./model-thread.js", import.meta.url), { workerData, name: model.name });
-    const thread = new ModelThread(worker, (message) => this.answered(message), this.output);
+    const thread = new ModelThread(worker, mailbox, (message) => this.answered(message), this.output);
     const result = await new Promise<FromThread>((resolve, reject) => {
       thread.loaded = resolve;
       worker.once("error", reject);
@@ -85,7 +92,7 @@ export class OnnxHost implements AcceleratorHost {
     if (thread === undefined) return;
     while (this.uses(handle)) await new Promise<void>((resolve) => this.idle.push(resolve));
     this.threads.delete(handle);
-    thread.post({ kind: "stop" });
+    thread.mailbox.post({ kind: "stop" });
     await thread.exited;
   }
 
@@ -99,7 +106,8 @@ export class OnnxHost implements AcceleratorHost {
         handle: request.handle,
         batch: -1,
         start: (thread) => {
-          thread.post({ kind: "time", rows: request.batchSize, extent: request.extent, runs: request.runs });
+          const { batchSize: rows, extent, runs } = request;
+          thread.mailbox.post({ kind: "time", rows, extent, runs });
         },
         answer: (message) => {
           if (message.kind === "timed") resolve(message.timing);
@@ -114,15 +122,20 @@ export class OnnxHost implements AcceleratorHost {
     this.enqueue({
       handle,
       batch,
+      // Payloads have memory of their own (FrameReader), so it can be handed over whole.
       start: (thread) => {
-        // Payloads have memory of their own (FrameReader), so it can be handed over whole.
-        const transfer = payload.byteLength > 0 ? [payload.buffer as ArrayBuffer] : [];
-        thread.post({ kind: "run", header: Uint8Array.from(header), payload }, transfer);
+        this.isThreadWriting = this.output.isClear();
+        thread.mailbox.run(header, payload, this.isThreadWriting);
       },
       answer: (message) => {
         if (message.kind === "finished") this.output.finished(slot, batch, message.header, message.parts);
       },
-      fail: (message) => this.output.failed(slot, batch, "model-error", message),
+      fail: (message) => {
+        const tell = () => this.output.failed(slot, batch, "model-error", message);
+        // The thread of the running job may be in the middle of a frame.
+        if (this.isThreadWriting) this.afterAnswer.push(tell);
+        else tell();
+      },
     });
   }
 
@@ -168,9 +181,12 @@ export class OnnxHost implements AcceleratorHost {
     const job = this.running;
     if (job === null) return;
     this.running = null;
-    this.next();
+    this.isThreadWriting = false;
+    for (const tell of this.afterAnswer.splice(0)) tell();
+    // What there is to say comes before the next job's thread may write.
     if (message.kind === "failed") job.fail(message.message);
     else job.answer(message);
+    this.next();
     const waiters = this.idle;
     this.idle = [];
     for (const wake of waiters) wake();
