@@ -42,6 +42,7 @@ export function readBody(
     return;
   }
   let size = 0;
+  let isDone = false;
   // Its own ArrayBuffer, so that a large body can be handed to another thread without a copy. A small one that arrives
   // in one piece is used as it is.
   let whole: Buffer | null = null;
@@ -68,8 +69,14 @@ export function readBody(
       whole = Buffer.allocUnsafeSlow(length);
       piece.copy(whole, 0);
     }
+    // All of it: the "end" that follows says nothing new and comes ticks later.
+    if (size === length) onEnd();
   };
-  const onEnd = (): void => done(null, whole ?? joinPieces(pieces, size));
+  const onEnd = (): void => {
+    if (isDone) return;
+    isDone = true;
+    done(null, whole ?? joinPieces(pieces, size));
+  };
   request.on("data", onData);
   request.once("end", onEnd);
 }
