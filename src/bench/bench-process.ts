@@ -4,7 +4,7 @@
  */
 import { readModel } from "../serve/repository.js";
 import { OnnxModel } from "../worker/onnx-model.js";
-import { createEcho } from "./echo.js";
+import { createEcho, type EchoKind } from "./echo.js";
 import { GrpcProbe, HttpProbe } from "./probe.js";
 import { encodeProbe, type ProbeRequest } from "./probe-messages.js";
 import { quantile, runClosed, runOpen } from "./probe-run.js";
@@ -13,7 +13,9 @@ export type BenchJob =
   | { readonly kind: "connect"; readonly request: ProbeRequest; readonly port: number }
   | { readonly kind: "closed"; readonly concurrency: number; readonly seconds: number }
   | { readonly kind: "open"; readonly rps: number; readonly seconds: number; readonly seed: number }
-  | { readonly kind: "echo"; readonly protocol: "http" | "grpc" }
+  | { readonly kind: "echo"; readonly echo: EchoKind }
+  /** User and system time of the process so far, µs. */
+  | { readonly kind: "cpu" }
   | { readonly kind: "direct"; readonly folder: string; readonly model: string; readonly runs: number };
 export type BenchAnswer = { readonly value: unknown } | { readonly error: string };
 
@@ -32,7 +34,11 @@ async function perform(job: BenchJob): Promise<unknown> {
     case "open":
       return runOpen(probe!, job.rps, job.seconds, job.seed);
     case "echo":
-      return createEcho(job.protocol);
+      return createEcho(job.echo);
+    case "cpu": {
+      const { user, system } = process.cpuUsage();
+      return user + system;
+    }
     case "direct":
       return direct(job.folder, job.model, job.runs);
   }
@@ -56,4 +62,3 @@ process.on("message", (job: BenchJob) => {
 });
 process.on("disconnect", () => process.exit(0));
 process.on("SIGINT", () => {});
-

@@ -6,7 +6,10 @@ import type { BenchAnswer, BenchJob } from "./bench-process.js";
 
 /** The compiled entry; from the sources (tests), the one of the last build. */
 const ENTRY = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "../../dist/bench/bench-process.js" : "./bench-process.js", import.meta.url),
+  new URL(
+    import.meta.url.endsWith(".ts") ? "../../dist/bench/bench-process.js" : "./bench-process.js",
+    import.meta.url,
+  ),
 );
 
 export class BenchChild {

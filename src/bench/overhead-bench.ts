@@ -11,8 +11,8 @@
  * Not for: capacity planning (client and server share the machine), models that batch, many connections.
  */
 import { createHash } from "node:crypto";
-import type { BenchResult, BenchSize } from "./core-bench.js";
 import { BenchChild } from "./child.js";
+import type { BenchResult, BenchSize } from "./core-bench.js";
 import { type IdentityModel, temporaryFolder, writeIdentityModels } from "./identity-repository.js";
 import { encodeProbe, type ProbeRequest } from "./probe-messages.js";
 import type { ProbeResult } from "./probe-run.js";
@@ -66,7 +66,9 @@ export async function benchOverhead(options: OverheadOptions = {}): Promise<Benc
         const port = protocol === "http" ? server.httpPort : server.grpcPort;
         const echo = await measureEcho(child, request, seconds, note);
         const client = child();
-        results.push(...(await measureCase({ request, port, client, seconds, directUs: direct.get(bytes)!, echo, note })));
+        results.push(
+          ...(await measureCase({ request, port, client, seconds, directUs: direct.get(bytes)!, echo, note })),
+        );
         client.close();
       }
       return results;
@@ -107,7 +109,7 @@ async function measureEcho(
   note(`${caseName(request)}: echo`);
   const server = child();
   const client = child();
-  const port = await server.do<number>({ kind: "echo", protocol: request.protocol });
+  const port = await server.do<number>({ kind: "echo", echo: request.protocol });
   await client.do({ kind: "connect", request, port });
   await client.do({ kind: "closed", concurrency: 1, seconds: seconds / 4 });
   const rps = request.bytes > 100_000 ? 20 : 200;

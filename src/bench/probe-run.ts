@@ -34,7 +34,10 @@ export async function runClosed(probe: Probe, concurrency: number, seconds: numb
         return;
       }
       probe.ask((error) => {
-        if (error !== null) return reject(error);
+        if (error !== null) {
+          reject(error);
+          return;
+        }
         latencies.push((performance.now() - sentMs) * 1000);
         next();
       });
@@ -57,7 +60,10 @@ export async function runOpen(probe: Probe, rps: number, seconds: number, seed: 
   try {
     await new Promise<void>((resolve, reject) => {
       const answered = (sentMs: number, error: Error | null): void => {
-        if (error !== null) return reject(error);
+        if (error !== null) {
+          reject(error);
+          return;
+        }
         latencies.push((performance.now() - sentMs) * 1000);
         underWay--;
         if (isOver && underWay === 0) resolve();

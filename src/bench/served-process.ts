@@ -38,7 +38,8 @@ export async function serveProcess(folder: string, config: object): Promise<Serv
   });
   const bound = await new Promise<[number, number]>((resolve, reject) => {
     const failed = (why: string) => {
-      if (!isReady) reject(new ServingError("unavailable", `the server ${why}: ${said.slice(0, LOG_CHARS_MAX).trim()}`));
+      if (!isReady)
+        reject(new ServingError("unavailable", `the server ${why}: ${said.slice(0, LOG_CHARS_MAX).trim()}`));
     };
     const timer = setTimeout(() => {
       child.kill("SIGKILL");

@@ -1,5 +1,6 @@
 /** The command `rubato` and its subcommands. Each is a file under commands/ that loads heavy rooms only when it runs. */
 import { Command } from "commander";
+import { benchCommand } from "./commands/bench.js";
 import { checkCommand } from "./commands/check.js";
 import { goodputCommand } from "./commands/goodput.js";
 import { loadCommand } from "./commands/load.js";
@@ -11,7 +12,14 @@ import { packageVersion } from "./version.js";
 /** A subcommand; it throws what exit.ts turns into an exit code. */
 export type CommandFactory = (output: Output) => Command;
 
-const COMMANDS: readonly CommandFactory[] = [serveCommand, checkCommand, simulateCommand, goodputCommand, loadCommand];
+const COMMANDS: readonly CommandFactory[] = [
+  serveCommand,
+  checkCommand,
+  simulateCommand,
+  goodputCommand,
+  loadCommand,
+  benchCommand,
+];
 
 export function buildProgram(output: Output = processOutput): Command {
   const program = new Command("rubato");

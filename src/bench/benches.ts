@@ -1,0 +1,70 @@
+/** What `rubato bench` can run. Heavy rooms are loaded when a benchmark runs, not when it is listed. */
+import type { BenchResult } from "./core-bench.js";
+
+export interface BenchOptions {
+  /** Work relative to the full size. */
+  readonly size: number;
+  /** Of each timed run; undefined: the benchmark's own. */
+  readonly seconds: number | undefined;
+  readonly dataDir: string | null;
+  readonly onProgress: (text: string) => void;
+}
+
+export interface Bench {
+  readonly name: string;
+  readonly isFor: string;
+  readonly isNotFor: string;
+  /** At full size. */
+  readonly takes: string;
+  /** Runs when no name is given. */
+  readonly isQuick: boolean;
+  run(options: BenchOptions): Promise<readonly BenchResult[]>;
+}
+
+export const BENCHES: readonly Bench[] = [
+  {
+    name: "core",
+    isFor: "arrivals that the scheduling core alone decides per CPU-second, in virtual time",
+    isNotFor: "the latency of a decision, or a server",
+    takes: "20 s",
+    isQuick: true,
+    run: async (options) => (await import("./core-bench.js")).benchCore(options),
+  },
+  {
+    name: "simulate",
+    isFor: "simulated requests per wall second with the whole report, as `rubato simulate` runs",
+    isNotFor: "comparing policies: that is `rubato goodput`",
+    takes: "15 s",
+    isQuick: true,
+    run: async (options) => (await import("./core-bench.js")).benchSimulate(options),
+  },
+  {
+    name: "overhead",
+    isFor: "what being served adds to running the model, batch 1, by tensor size, load and protocol; saturation",
+    isNotFor: "capacity planning: client and server share the machine",
+    takes: "4 min",
+    isQuick: false,
+    run: async (options) => (await import("./overhead-bench.js")).benchOverhead(timed(options)),
+  },
+  {
+    name: "embedder",
+    isFor: "sentences in time on the real model: deferred against eager and timeouts",
+    isNotFor: "GPUs, where batching gains more; machines that do anything else meanwhile",
+    takes: "25 min",
+    isQuick: false,
+    run: async (options) => (await import("./embedder-bench.js")).benchEmbedder(timed(options)),
+  },
+  {
+    name: "doors",
+    isFor: "what routing, parsing and answering one binary inference cost against bare echoes of the same bytes",
+    isNotFor: "capacity, scheduling, large bodies",
+    takes: "30 s",
+    isQuick: false,
+    run: async (options) => (await import("./doors-bench.js")).benchDoors(options),
+  },
+];
+
+/** Without the keys that were not given. */
+function timed({ seconds, ...rest }: BenchOptions): Omit<BenchOptions, "seconds"> & { seconds?: number } {
+  return seconds === undefined ? rest : { ...rest, seconds };
+}
