@@ -31,6 +31,10 @@ export async function serveProcess(folder: string, config: object): Promise<Serv
   writeFileSync(file, stringify({ ...ports, log: { level: "warn", pretty: false }, ...config }));
   const child = spawn(process.execPath, [RUBATO, "serve", "--config", file], { stdio: ["ignore", "pipe", "pipe"] });
   const exited = once(child, "exit");
+  // A benchmark that breaks must leave no server behind.
+  const end = (): void => void child.kill("SIGKILL");
+  process.once("exit", end);
+  exited.finally(() => process.off("exit", end));
   let said = "";
   let isReady = false;
   child.stderr.on("data", (text: Buffer) => {
