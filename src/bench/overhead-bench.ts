@@ -38,6 +38,8 @@ const LOADS = [0.1, 0.5, 0.8];
 const CONCURRENCY = 32;
 const CONCURRENCY_LARGE = 8;
 const GROUP = "cpu";
+/** Until the compilers of both sides are done; tiny runs get less. */
+const WARM_UP_S = 3;
 
 /** @throws ServingError when server or client break. */
 export async function benchOverhead(options: OverheadOptions = {}): Promise<BenchResult[]> {
@@ -61,13 +63,14 @@ export async function benchOverhead(options: OverheadOptions = {}): Promise<Benc
     });
     try {
       const results: BenchResult[] = [];
+      const warmUpS = Math.min(WARM_UP_S, 30 * (options.size ?? 1));
       for (const request of CASES) {
         const { protocol, bytes } = request;
         const port = protocol === "http" ? server.httpPort : server.grpcPort;
-        const echo = await measureEcho(child, request, seconds, note);
+        const echo = await measureEcho(child, request, { seconds, warmUpS, note });
         const client = child();
         results.push(
-          ...(await measureCase({ request, port, client, seconds, directUs: direct.get(bytes)!, echo, note })),
+          ...(await measureCase({ request, port, client, seconds, warmUpS, directUs: direct.get(bytes)!, echo, note })),
         );
         client.close();
       }
@@ -103,15 +106,14 @@ async function measureDirect(
 async function measureEcho(
   child: () => BenchChild,
   request: ProbeRequest,
-  seconds: number,
-  note: (text: string) => void,
+  { seconds, warmUpS, note }: Pick<Case, "seconds" | "warmUpS" | "note">,
 ): Promise<ProbeResult> {
   note(`${caseName(request)}: echo`);
   const server = child();
   const client = child();
   const port = await server.do<number>({ kind: "echo", echo: request.protocol });
   await client.do({ kind: "connect", request, port });
-  await client.do({ kind: "closed", concurrency: 1, seconds: seconds / 4 });
+  await client.do({ kind: "closed", concurrency: 1, seconds: warmUpS });
   const rps = request.bytes > 100_000 ? 20 : 200;
   const result = await client.do<ProbeResult>({ kind: "open", rps, seconds: seconds / 2, seed: 1 });
   server.close();
@@ -124,19 +126,20 @@ interface Case {
   readonly port: number;
   readonly client: BenchChild;
   readonly seconds: number;
+  readonly warmUpS: number;
   readonly directUs: number;
   readonly echo: ProbeResult;
   readonly note: (text: string) => void;
 }
 
 async function measureCase(options: Case): Promise<BenchResult[]> {
-  const { request, port, client, seconds, directUs, echo, note } = options;
+  const { request, port, client, seconds, warmUpS, directUs, echo, note } = options;
   const name = caseName(request);
   const digest = createHash("sha256").update(encodeProbe(request)).digest("hex").slice(0, 12);
   const concurrency = request.bytes > 100_000 ? CONCURRENCY_LARGE : CONCURRENCY;
   await client.do({ kind: "connect", request, port });
   note(`${name}: warm-up and saturation`);
-  await client.do({ kind: "closed", concurrency: 4, seconds: seconds / 4 });
+  await client.do({ kind: "closed", concurrency: 4, seconds: warmUpS });
   const full = await client.do<ProbeResult>({ kind: "closed", concurrency, seconds: seconds / 2 });
   const results: BenchResult[] = [
     {

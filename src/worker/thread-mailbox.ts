@@ -6,7 +6,7 @@
  * the owner posts nothing before the thread has answered. What does not fit, or is not a run, travels by the port; the
  * bell is the same.
  */
-import { type MessagePort, receiveMessageOnPort, type Worker } from "node:worker_threads";
+import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { ToThread } from "./thread-protocol.js";
 
 /** Header and payload of a run that fit the slot; a copy of more costs more than handing memory over. */
@@ -32,20 +32,25 @@ export function createMailbox(): MailboxMemory {
   };
 }
 
+/** A thread, or a port to one. */
+export interface MessageSink {
+  postMessage(message: unknown, transfer?: readonly ArrayBuffer[]): void;
+}
+
 export class MailboxSender {
   private readonly control: Int32Array;
   private readonly slot: Uint8Array;
 
   constructor(
     memory: MailboxMemory,
-    private readonly worker: Worker,
+    private readonly thread: MessageSink,
   ) {
     this.control = new Int32Array(memory.control);
     this.slot = new Uint8Array(memory.slot);
   }
 
   post(message: ToThread, transfer: readonly ArrayBuffer[] = []): void {
-    this.worker.postMessage(message, transfer);
+    this.thread.postMessage(message, transfer);
     this.control[PAYLOAD_BYTES] = -1;
     this.ring();
   }
