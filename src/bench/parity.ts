@@ -6,12 +6,22 @@
  * recorded events are also replayed through the core alone, which must give the very same commands.
  */
 import { spawn } from "node:child_process";
-import { mkdtemp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ExpandedScenario } from "../config/scenario.js";
-import { decodeLog, type EventLog, LOG_ARRIVED, LOG_DISPATCH, LOG_END, LOG_FINISHED, LOG_QUEUE_ADDED, LOG_WIDTH, replay } from "../core/event-log.js";
+import {
+  decodeLog,
+  type EventLog,
+  LOG_ARRIVED,
+  LOG_DISPATCH,
+  LOG_END,
+  LOG_FINISHED,
+  LOG_QUEUE_ADDED,
+  LOG_WIDTH,
+  replay,
+} from "../core/event-log.js";
 import { linearTable } from "../core/latency.js";
 import { DROP_CANCELLED, DROPPED, FINISHED } from "../core/outcome.js";
 import { durationUs } from "../core/time.js";
@@ -24,7 +34,12 @@ import { simulateBadRates } from "../sim/simulate.js";
 export interface ParitySetting {
   readonly name: string;
   readonly accelerators: number;
-  readonly models: readonly { readonly name: string; readonly alphaMs: number; readonly betaMs: number; readonly sloMs: number }[];
+  readonly models: readonly {
+    readonly name: string;
+    readonly alphaMs: number;
+    readonly betaMs: number;
+    readonly sloMs: number;
+  }[];
 }
 
 /** SLOs differ a little so that a recorded queue tells which model it is. */
@@ -33,7 +48,12 @@ export const PARITY_SETTINGS: readonly ParitySetting[] = [
   {
     name: "6 models, 8 accelerators",
     accelerators: 8,
-    models: Array.from({ length: 6 }, (_, index) => ({ name: `m${index + 1}`, alphaMs: 4, betaMs: 20, sloMs: 150 + index })),
+    models: Array.from({ length: 6 }, (_, index) => ({
+      name: `m${index + 1}`,
+      alphaMs: 4,
+      betaMs: 20,
+      sloMs: 150 + index,
+    })),
   },
 ];
 
@@ -98,7 +118,9 @@ async function measureSetting(setting: ParitySetting, options: ParityOptions): P
       const log = path.join(folder, `events-${multiple}.bin`);
       const isVoid = await serveUnderLoad(folder, setting, log, rateRps, options.seconds, Math.round(multiple * 1000));
       const point = comparePoint(setting, decodeLog(await readFile(log)), rateRps, isVoid);
-      note(`${setting.name}: ${rateRps} r/s, bad ${(100 * point.live_bad).toFixed(2)} % live, ${(100 * point.simulated_bad).toFixed(2)} % simulated`);
+      note(
+        `${setting.name}: ${rateRps} r/s, bad ${(100 * point.live_bad).toFixed(2)} % live, ${(100 * point.simulated_bad).toFixed(2)} % simulated`,
+      );
       points.push(point);
       await rm(log);
     }
@@ -133,23 +155,53 @@ async function writeRepository(folder: string, setting: ParitySetting): Promise<
   }
 }
 
-const batchMax = (model: ParitySetting["models"][number]): number => Math.floor((model.sloMs - model.betaMs) / model.alphaMs);
+const batchMax = (model: ParitySetting["models"][number]): number =>
+  Math.floor((model.sloMs - model.betaMs) / model.alphaMs);
 
 /** @returns true when the generator could not keep up: the run counts for nothing. */
-async function serveUnderLoad(folder: string, setting: ParitySetting, log: string, rateRps: number, seconds: number, seed: number): Promise<boolean> {
+async function serveUnderLoad(
+  folder: string,
+  setting: ParitySetting,
+  log: string,
+  rateRps: number,
+  seconds: number,
+  seed: number,
+): Promise<boolean> {
   const config = path.join(folder, "rubato.config.yaml");
   await writeFile(
     config,
-    JSON.stringify({ groups: { emulated: { kind: "emulated", count: setting.accelerators } }, event_log: { file: log, max_bytes: 4e9 }, log: { level: "warn" } }),
+    JSON.stringify({
+      groups: { emulated: { kind: "emulated", count: setting.accelerators } },
+      event_log: { file: log, max_bytes: 4e9 },
+      log: { level: "warn" },
+    }),
   );
-  const server = spawn(process.execPath, [COMMAND, "serve", "--config", config, "--models", path.join(folder, "models"), "--http", "0", "--grpc", "0"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const server = spawn(
+    process.execPath,
+    [COMMAND, "serve", "--config", config, "--models", path.join(folder, "models"), "--http", "0", "--grpc", "0"],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   const exited = new Promise<void>((resolve) => server.once("exit", () => resolve()));
   try {
     const url = await readyUrl(server.stdout);
     const targets = setting.models.map((model) => `${url}/v2/models/${model.name}`);
-    const load = ["load", ...targets, "--rate", String(rateRps), "--duration", String(seconds + WARMUP_S), "--warmup", String(WARMUP_S), "--seed", String(seed), "--json", "--quiet", "--no-spin"];
+    const load = [
+      "load",
+      ...targets,
+      "--rate",
+      String(rateRps),
+      "--duration",
+      String(seconds + WARMUP_S),
+      "--warmup",
+      String(WARMUP_S),
+      "--seed",
+      String(seed),
+      "--json",
+      "--quiet",
+      "--no-spin",
+    ];
     const child = spawn(process.execPath, [COMMAND, ...load], { stdio: ["ignore", "pipe", "inherit"] });
     let text = "";
     child.stdout.on("data", (chunk: Buffer) => {
@@ -208,7 +260,10 @@ async function simulatedPeak(scenario: ExpandedScenario): Promise<PeakGoodput> {
   const pool = new SimulationPool();
   try {
     const seeds = [1, 2, 3, 4, 5];
-    return await peakGoodputAsync((rateRps, seed) => pool.badRates(scenario, rateRps, { seed }), { seeds, startRps: 0.85 * staggeredCapacityRps(scenario) });
+    return await peakGoodputAsync((rateRps, seed) => pool.badRates(scenario, rateRps, { seed }), {
+      seeds,
+      startRps: 0.85 * staggeredCapacityRps(scenario),
+    });
   } finally {
     await pool.close();
   }
@@ -228,9 +283,21 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
   let from = Number.NaN;
   let until = 0;
   for (let offset = 0; offset < rows.length; offset += LOG_WIDTH) {
-    const [kind, at, , a, b, c, d, e] = rows.subarray(offset, offset + LOG_WIDTH) as unknown as [number, number, number, number, number, number, number, number];
+    const [kind, at, , a, b, c, d, e] = rows.subarray(offset, offset + LOG_WIDTH) as unknown as [
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
     if (kind === LOG_QUEUE_ADDED) {
-      modelOfKey.set(a, setting.models.findIndex((model) => model.sloMs * 1000 === b));
+      modelOfKey.set(
+        a,
+        setting.models.findIndex((model) => model.sloMs * 1000 === b),
+      );
     } else if (kind === LOG_ARRIVED) {
       if (Number.isNaN(from)) from = c;
       const arrival = { at: c, model: modelOfKey.get(a)! };
@@ -275,7 +342,8 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
     live_bad: Math.max(...live),
     simulated_bad: Math.max(...simulated.badRates),
     live_bad_all: sum(counted.map(({ bad }) => bad)) / arrivedAll,
-    simulated_bad_all: sum(simulated.badRates.map((rate, model) => rate * simulated.arrived[model]!)) / sum(simulated.arrived),
+    simulated_bad_all:
+      sum(simulated.badRates.map((rate, model) => rate * simulated.arrived[model]!)) / sum(simulated.arrived),
     start_lag_us_p50: median(startLags),
     finish_lag_us_p50: median(finishLags),
     door_us_p50: median(doors),
@@ -297,7 +365,8 @@ function crossing(points: readonly ParityPoint[], badOf: (point: ParityPoint) =>
     const low = points[index]!;
     const high = points[index + 1]!;
     const [a, b] = [Math.max(floor, badOf(low)), Math.max(floor, badOf(high))];
-    if (a <= 0.01 && b > 0.01) return low.rate_rps + ((high.rate_rps - low.rate_rps) * Math.log(0.01 / a)) / Math.log(b / a);
+    if (a <= 0.01 && b > 0.01)
+      return low.rate_rps + ((high.rate_rps - low.rate_rps) * Math.log(0.01 / a)) / Math.log(b / a);
   }
   return null;
 }
