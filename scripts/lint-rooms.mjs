@@ -15,6 +15,7 @@ const rooms = {
   serve: ["core", "policies", "measure", "wire", "config"],
   load: ["core", "measure", "wire"],
   report: ["core", "policies", "measure", "sim", "config"],
+  bench: any,
   cli: any,
 };
 // Packages that only one room may know.

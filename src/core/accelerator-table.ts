@@ -5,45 +5,58 @@ export type AcceleratorId = number;
 
 /** Slower than the fastest present by more than this: used only when nothing faster can serve in time. */
 const STRAGGLER = 1.5;
-/** How long a straggler is believed without new evidence; doubles each time it disappoints again. */
-const DOUBT_US = 1_000_000;
-const DOUBT_US_MAX = 32_000_000;
+/** Pause before a slow accelerator is tried again after its second bad measurement; doubles with each further one. */
+const DOUBT_US = 250_000;
+const DOUBT_US_MAX = 4_000_000;
 const EWMA_WEIGHT = 0.2;
+
+/** Trust in an accelerator: as measured; to be tried with one request as if it were as declared; that trial is under way. */
+const MEASURED = 0;
+const TRIAL_DUE = 1;
+const TRIAL_SENT = 2;
 
 /**
  * The accelerators of one scheduler: who is here, how fast each is, and when each will be free.
  *
  * An accelerator holds at most two batches: one that runs and one committed behind it while the first is about to end.
+ *
+ * A slow measurement is believed at once, but what makes everything look infeasible is never measured again. So a slow
+ * accelerator is tried with a batch of one, planned as if it were as fast as declared: at once after the first bad
+ * measurement (it may have been a stall), then after pauses of 0.25 s doubling to 4 s.
  */
 export class AcceleratorTable {
   readonly capacity: number;
   readonly present: Uint8Array;
-  /** Leaving: finishes what it has, gets nothing more. */
-  readonly leaving: Uint8Array;
-  /** Time on it relative to the profile: 1 = as profiled, 5 = five times slower. Declared at join, learnt from batches. */
+  /** Time on it relative to the profile that plans use: 1 = as profiled, 5 = five times slower. */
   readonly scale: Float64Array;
   /** Planned end of everything committed to it. */
   readonly freeAt: Float64Array;
   /** Batch that runs, then the one behind it; -1 = none. */
   readonly running: Int32Array;
   readonly waiting: Int32Array;
+  /** As declared at join, as measured. */
   private readonly declared: Float64Array;
-  private readonly doubtUntil: Float64Array;
-  private readonly doubtUs: Float64Array;
+  private readonly measured: Float64Array;
+  private readonly trust: Uint8Array;
+  /** Bad measurements in a row, and when the next trial is due (Infinity: none). */
+  private readonly doubts: Uint8Array;
+  private readonly trialAt: Float64Array;
   private presentCount = 0;
   private fastest = 1;
+  private firstTrialAt = Number.POSITIVE_INFINITY;
 
   constructor(capacity: number) {
     this.capacity = capacity;
     this.present = new Uint8Array(capacity);
-    this.leaving = new Uint8Array(capacity);
     this.scale = new Float64Array(capacity).fill(1);
     this.freeAt = new Float64Array(capacity);
     this.running = new Int32Array(capacity).fill(-1);
     this.waiting = new Int32Array(capacity).fill(-1);
     this.declared = new Float64Array(capacity).fill(1);
-    this.doubtUntil = new Float64Array(capacity);
-    this.doubtUs = new Float64Array(capacity).fill(DOUBT_US);
+    this.measured = new Float64Array(capacity).fill(1);
+    this.trust = new Uint8Array(capacity);
+    this.doubts = new Uint8Array(capacity);
+    this.trialAt = new Float64Array(capacity).fill(Number.POSITIVE_INFINITY);
   }
 
   get count(): number {
@@ -55,23 +68,30 @@ export class AcceleratorTable {
     return this.fastest;
   }
 
+  /** When `startTrials` has something to do; Infinity when no accelerator is doubted. */
+  get nextTrialAt(): number {
+    return this.firstTrialAt;
+  }
+
+  /** Present and declared anew; what it still holds from before stays planned. */
   join(id: AcceleratorId, scale: number, at: number): void {
     invariant(id >= 0 && id < this.capacity, `accelerator must be in [0, ${this.capacity}); was ${id}`);
     invariant(scale > 0, `accelerator scale must be above 0; was ${scale}`);
     if (this.present[id] === 0) this.presentCount++;
     this.present[id] = 1;
-    this.leaving[id] = 0;
     this.declared[id] = scale;
+    this.measured[id] = scale;
     this.scale[id] = scale;
-    this.freeAt[id] = at;
-    this.doubtUs[id] = DOUBT_US;
+    this.freeAt[id] = this.inFlight(id) === 0 ? at : Math.max(at, this.freeAt[id]!);
+    this.trust[id] = MEASURED;
+    this.doubts[id] = 0;
+    this.trialAt[id] = Number.POSITIVE_INFINITY;
     this.refresh();
   }
 
   leave(id: AcceleratorId): void {
     if (this.present[id] === 1) this.presentCount--;
     this.present[id] = 0;
-    this.leaving[id] = 0;
     this.refresh();
   }
 
@@ -83,42 +103,114 @@ export class AcceleratorTable {
     return this.scale[id]! > this.fastest * STRAGGLER;
   }
 
-  /**
-   * Learns from one execution: `ratio` = measured time over the profile's time for a batch of its size.
-   * A surprise (a straggler, a stall) is believed at once, recovery too; small differences are averaged.
-   * @returns true when the scale changed enough to matter.
-   */
-  observe(id: AcceleratorId, ratio: number, at: number): boolean {
-    const old = this.scale[id]!;
-    const surprise = ratio > old * STRAGGLER || ratio * STRAGGLER < old;
-    const scale = surprise ? ratio : old + EWMA_WEIGHT * (ratio - old);
-    if (!surprise && Math.abs(scale - old) < 0.02 * old) return false;
-    this.scale[id] = scale;
-    if (surprise && ratio > old) {
-      this.doubtUntil[id] = at + this.doubtUs[id]!;
-      this.doubtUs[id] = Math.min(DOUBT_US_MAX, this.doubtUs[id]! * 2);
-    }
-    this.refresh();
-    return true;
+  /** Would this measurement be a step, not a fluctuation? `ratio` = measured time over the model's expected time at scale 1. */
+  isSurprise(id: AcceleratorId, ratio: number): boolean {
+    const old = this.measured[id]!;
+    return ratio > old * STRAGGLER || ratio * STRAGGLER < old;
+  }
+
+  measuredScale(id: AcceleratorId): number {
+    return this.measured[id]!;
   }
 
   /**
-   * Forgets old disappointments, so that an accelerator that recovered is tried again: an estimate that is never
-   * measured again must not lock it out for ever.
+   * Learns from one execution: a surprise (a straggler, a stall) is believed at once, recovery too; small differences
+   * are averaged.
+   * @returns true when the plan of some queue may change.
    */
-  forgive(id: AcceleratorId, at: number): boolean {
-    if (this.scale[id]! <= this.declared[id]! * STRAGGLER || at < this.doubtUntil[id]!) return false;
-    this.scale[id] = this.declared[id]!;
-    this.doubtUntil[id] = at + this.doubtUs[id]!;
+  observe(id: AcceleratorId, ratio: number, at: number): boolean {
+    const old = this.measured[id]!;
+    this.believe(id, this.isSurprise(id, ratio) ? ratio : old + EWMA_WEIGHT * (ratio - old), at);
+    return this.replan(id);
+  }
+
+  /** Takes back the last measurement: it was the model's doing. */
+  exonerate(id: AcceleratorId, scale: number, at: number): void {
+    this.believe(id, scale, at);
+    this.replan(id);
+  }
+
+  private believe(id: AcceleratorId, scale: number, at: number): void {
+    this.measured[id] = scale;
+    const wasTrial = this.trust[id] !== MEASURED;
+    this.trust[id] = MEASURED;
+    if (scale <= this.declared[id]! * STRAGGLER) {
+      this.doubts[id] = 0;
+      this.trialAt[id] = Number.POSITIVE_INFINITY;
+      return;
+    }
+    if (this.doubts[id] === 0 || (wasTrial && this.doubts[id]! < 8)) this.doubts[id] = this.doubts[id]! + 1;
+    // A slow accelerator that works is measured with every batch: only one that falls idle is tried.
+    const pauseUs = this.pauseUs(id);
+    if (pauseUs > 0) this.trialAt[id] = at + pauseUs;
+    else this.trust[id] = TRIAL_DUE;
+  }
+
+  private pauseUs(id: AcceleratorId): number {
+    const doubts = this.doubts[id]!;
+    return doubts <= 1 ? 0 : Math.min(DOUBT_US_MAX, DOUBT_US * 2 ** (doubts - 2));
+  }
+
+  /** Marks those whose trial is due; `started` is told of each. @returns true when plans must be made anew. */
+  startTrials(at: number, started: (id: AcceleratorId) => void): boolean {
+    const before = this.fastest;
+    for (let id = 0; id < this.capacity; id++) {
+      if (this.trialAt[id]! > at) continue;
+      this.trialAt[id] = Number.POSITIVE_INFINITY;
+      if (this.present[id] === 0) continue;
+      this.trust[id] = TRIAL_DUE;
+      this.scale[id] = this.declared[id]!;
+    }
     this.refresh();
-    return true;
+    for (let id = 0; id < this.capacity; id++) if (this.trust[id] === TRIAL_DUE && this.present[id] === 1) started(id);
+    return this.fastest !== before;
+  }
+
+  /** The next batch on it must be of one request. */
+  isOnTrial(id: AcceleratorId): boolean {
+    return this.trust[id] === TRIAL_DUE;
+  }
+
+  /**
+   * The trial is on its way. After a single bad measurement plans stay hopeful meanwhile; later ones must prove it first.
+   * @returns true when plans must be made anew.
+   */
+  trialSent(id: AcceleratorId): boolean {
+    this.trust[id] = TRIAL_SENT;
+    return this.replan(id);
+  }
+
+  /** A batch on it ended without a measurement: a trial that was under way is due again after its pause. */
+  unmeasured(id: AcceleratorId, at: number): boolean {
+    if (this.trust[id] !== TRIAL_SENT) return false;
+    this.believe(id, this.measured[id]!, at);
+    return this.replan(id);
+  }
+
+  /** @returns true when the fastest changed. */
+  private replan(id: AcceleratorId): boolean {
+    const before = this.fastest;
+    const old = this.scale[id]!;
+    const trust = this.trust[id];
+    const isHopeful = trust === TRIAL_DUE || (trust === TRIAL_SENT && this.doubts[id]! <= 1);
+    const scale = isHopeful ? this.declared[id]! : this.measured[id]!;
+    this.scale[id] = scale;
+    if (this.present[id] === 0) return false;
+    if (this.trialAt[id]! < this.firstTrialAt) this.firstTrialAt = this.trialAt[id]!;
+    if (scale < before) this.fastest = scale;
+    else if (old === before && scale > before) this.refresh();
+    return this.fastest !== before;
   }
 
   private refresh(): void {
     let fastest = Number.POSITIVE_INFINITY;
+    let trialAt = Number.POSITIVE_INFINITY;
     for (let id = 0; id < this.capacity; id++) {
-      if (this.present[id] === 1 && this.leaving[id] === 0 && this.scale[id]! < fastest) fastest = this.scale[id]!;
+      if (this.present[id] === 0) continue;
+      if (this.scale[id]! < fastest) fastest = this.scale[id]!;
+      if (this.trialAt[id]! < trialAt) trialAt = this.trialAt[id]!;
     }
     this.fastest = Number.isFinite(fastest) ? fastest : 1;
+    this.firstTrialAt = trialAt;
   }
 }

@@ -66,6 +66,16 @@ export class DeadlineQueue {
     }
     if (index >= this.count) return false;
     const { handles, deadlines, mask, head } = this;
+    if (index < this.count >> 1) {
+      for (let at = index; at > 0; at--) {
+        const here = (head + at) & mask;
+        const previous = (head + at - 1) & mask;
+        handles[here] = handles[previous]!;
+        deadlines[here] = deadlines[previous]!;
+      }
+      this.removeFront(1);
+      return true;
+    }
     for (let at = index; at + 1 < this.count; at++) {
       const here = (head + at) & mask;
       const following = (head + at + 1) & mask;

@@ -43,8 +43,6 @@ export function measuredTable(timesUs: ArrayLike<number>): Float64Array {
   return table;
 }
 
-/** A step of more than this against the profile is taken at once; smaller ones are averaged in. */
-const SURPRISE = 1.5;
 const EWMA_WEIGHT = 0.1;
 
 /**
@@ -59,6 +57,9 @@ export class ProfiledLatency implements LatencyModel {
   readonly execUs: Float64Array;
   private readonly profileUs: Float64Array;
   private factor = 1;
+  /** The factor that execUs was made with. */
+  private compiled = 1;
+  private versions = 0;
 
   constructor(profileUs: Float64Array) {
     this.sizeMax = profileUs.length - 2;
@@ -73,13 +74,32 @@ export class ProfiledLatency implements LatencyModel {
 
   /** @returns true when the table changed by more than 1 %, so that whoever compiled it must look again. */
   observe(shape: BatchShape, measuredUs: DurationUs): boolean {
-    const ratio = measuredUs / this.profileUs[shape.size]!;
-    const weight = ratio > this.factor * SURPRISE ? 0.5 : EWMA_WEIGHT;
-    const factor = this.factor + weight * (ratio - this.factor);
-    if (Math.abs(factor - this.factor) < 0.01 * this.factor) return false;
-    this.factor = factor;
+    this.factor += EWMA_WEIGHT * (measuredUs / this.profileUs[shape.size]! - this.factor);
+    return Math.abs(this.factor - this.compiled) >= 0.01 * this.compiled && this.compile();
+  }
+
+  /** The curve is `times` as high as thought: evidence that one batch's average would take too long to believe. */
+  shift(times: number): void {
+    this.factor *= times;
+    this.compile();
+  }
+
+  /** Forgets what was learnt: back to the profile. */
+  reset(): void {
+    this.factor = 1;
+    this.compile();
+  }
+
+  /** Changes whenever execUs does. */
+  get version(): number {
+    return this.versions;
+  }
+
+  private compile(): true {
+    this.versions++;
+    this.compiled = this.factor;
     for (let size = 1; size <= this.sizeMax; size++)
-      this.execUs[size] = Math.ceil(this.profileUs[size]! * factor - 1e-6);
+      this.execUs[size] = Math.ceil(this.profileUs[size]! * this.factor - 1e-6);
     return true;
   }
 }

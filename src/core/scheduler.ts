@@ -24,6 +24,7 @@ import {
   type QueueSpec,
 } from "./policy.js";
 import { ABANDONED, DISPATCHED, QUEUED, type RequestHandle, RequestTable } from "./request-table.js";
+import type { DurationUs } from "./time.js";
 
 /** What the scheduler tells its driver to do. Called in the order of decisions; nothing is allocated. */
 export interface CommandSink {
@@ -54,6 +55,12 @@ export interface SchedulerOptions {
   readonly learn: boolean;
 }
 
+/** A measurement this many times off the expected one is a step, not a fluctuation. */
+const STEP = 1.5;
+/** How long a model is believed to be too slow for its own promise. */
+const RESET_AFTER_US = 1_000_000;
+/** Most that one contradiction shifts a model's curve: a stall must not be blamed on it whole. */
+const BLAME_MAX = 2;
 /** RequestTable.retries: tries spent in the low bits, returns of batches that never began in the high ones. */
 const TRIES_MASK = 15;
 const RETURNS_MAX = 8;
@@ -76,11 +83,19 @@ export class Scheduler implements CoreView {
   private readonly queues: (Queue | undefined)[] = [];
   private readonly specs: (QueueSpec | undefined)[] = [];
   private readonly freeKeys: QueueKey[] = [];
+  /** Batches in flight per queue: a key is given out again only when none of its former queue is left. */
+  private batchesOf = new Int32Array(16);
   private readonly arbiter: Arbiter;
   private readonly policy: Policy;
   private readonly sink: CommandSink;
   private readonly options: SchedulerOptions;
   private now = 0;
+  /** When an accelerator or a model that looks too slow is given another chance. */
+  private lookAt = Number.POSITIVE_INFINITY;
+  private resetAt = Number.POSITIVE_INFINITY;
+  /** The queue whose batch last surprised on an accelerator (-1: none since), and the accelerator's scale before. */
+  private readonly surprisedBy: Int32Array;
+  private readonly scaleBefore: Float64Array;
 
   constructor(policy: Policy, sink: CommandSink, options: SchedulerOptions) {
     this.policy = policy;
@@ -90,6 +105,8 @@ export class Scheduler implements CoreView {
     this.requests = new RequestTable(options.requestsMax);
     this.batches = new BatchTable(options.acceleratorsMax * 2);
     this.accelerators = new AcceleratorTable(options.acceleratorsMax);
+    this.surprisedBy = new Int32Array(options.acceleratorsMax).fill(-1);
+    this.scaleBefore = new Float64Array(options.acceleratorsMax);
     this.arbiter = policy.createArbiter(this);
   }
 
@@ -97,7 +114,12 @@ export class Scheduler implements CoreView {
 
   addQueue(spec: QueueSpec): QueueKey {
     const key = this.freeKeys.pop() ?? this.queues.length;
-    if (key >= this.offers.size.length) this.offers.grow(this.offers.size.length * 2);
+    if (key >= this.offers.size.length) {
+      this.offers.grow(this.offers.size.length * 2);
+      const grown = new Int32Array(this.offers.size.length);
+      grown.set(this.batchesOf);
+      this.batchesOf = grown;
+    }
     this.specs[key] = spec;
     this.queues[key] = undefined;
     this.arbiter.queueAdded(key);
@@ -105,7 +127,7 @@ export class Scheduler implements CoreView {
     return key;
   }
 
-  /** The queue must be empty: drain or cancel first. */
+  /** The queue must be empty: drain or cancel first. Its batches in flight end as usual; if one fails, its members do. */
   removeQueue(key: QueueKey): void {
     invariant(this.queue(key).length === 0, `queue ${key} must be empty to be removed; held ${this.queue(key).length}`);
     this.offers.size[key] = 0;
@@ -114,7 +136,7 @@ export class Scheduler implements CoreView {
     this.arbiter.queueRemoved(key);
     this.queues[key] = undefined;
     this.specs[key] = undefined;
-    this.freeKeys.push(key);
+    if (this.batchesOf[key] === 0) this.freeKeys.push(key);
   }
 
   queueLength(key: QueueKey): number {
@@ -130,9 +152,9 @@ export class Scheduler implements CoreView {
    */
   arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): boolean {
     this.advance(at);
+    const queue = this.queue(key);
     const handle = this.requests.add(key, tag, arrivalAt, deadline - this.network.responseUs);
     if (handle < 0) return false;
-    const queue = this.queues[key]!;
     if (queue.length >= this.specs[key]!.lengthMax) this.drop(handle, DROP_QUEUE_FULL, at);
     else queue.arrived(handle, at);
     return true;
@@ -167,8 +189,9 @@ export class Scheduler implements CoreView {
       requests.release(handle);
       handle = following;
     }
-    if (this.options.learn) this.learn(batch, accelerator, key, endAt - startAt, at);
+    const isReplanned = this.options.learn && this.learn(batch, accelerator, key, endAt - startAt, at);
     this.freeAccelerator(batch, accelerator, at);
+    if (isReplanned) this.planChanged(at);
   }
 
   /** Whether the batch is the one that runs, not the one behind it. */
@@ -190,11 +213,16 @@ export class Scheduler implements CoreView {
     const started = hasBegun;
     const mayBeOneMember = cause === FAIL_MODEL_ERROR && batches.size[batch]! > 1;
     const alone = started && (cause === FAIL_WORKER_CRASHED || cause === FAIL_WORKER_HUNG || mayBeOneMember);
-    const queue = this.queue(key);
+    const queue = this.queues[key];
+    const soonestAt = at + this.aloneUs(key);
     for (let handle = batches.first[batch]!; handle >= 0; ) {
       const following = requests.next[handle]!;
       if (requests.state[handle] === ABANDONED) requests.release(handle);
-      else if (started ? alone && this.spendTry(handle) : this.spendReturn(handle)) {
+      else if (
+        queue !== undefined &&
+        requests.deadline[handle]! >= soonestAt &&
+        (started ? alone && this.spendTry(handle) : this.spendReturn(handle))
+      ) {
         requests.state[handle] = QUEUED;
         requests.next[handle] = -1;
         queue.returned(handle, alone, at);
@@ -204,7 +232,9 @@ export class Scheduler implements CoreView {
       }
       handle = following;
     }
+    const isReplanned = this.accelerators.unmeasured(accelerator, at);
     this.freeAccelerator(batch, accelerator, at);
+    if (isReplanned) this.planChanged(at);
   }
 
   private spendTry(handle: RequestHandle): boolean {
@@ -281,7 +311,9 @@ export class Scheduler implements CoreView {
       if (accelerators.waiting[accelerator]! >= 0) violated(`accelerator ${accelerator} already holds two batches`);
       accelerators.waiting[accelerator] = batch;
     }
+    this.batchesOf[key] = this.batchesOf[key]! + 1;
     this.sink.dispatch(batch, accelerator, at);
+    if (accelerators.isOnTrial(accelerator) && accelerators.trialSent(accelerator)) this.planChanged(at);
     return batch;
   }
 
@@ -302,11 +334,24 @@ export class Scheduler implements CoreView {
   private advance(at: number): void {
     if (at < this.now) violated(`time must not run backwards: at ${this.now}, then ${at}`);
     this.now = at;
+    if (at >= this.lookAt) this.giveChances(at);
+  }
+
+  /** Least time from a decision to the end of a batch of one; Infinity when the queue is gone. */
+  private aloneUs(key: QueueKey): number {
+    const { network, accelerators } = this;
+    const spec = this.specs[key];
+    if (spec === undefined) return Number.POSITIVE_INFINITY;
+    const execUs = Math.ceil(spec.latency.execUs[1]! * accelerators.fastestScale);
+    return network.controlUs + network.dataUsPerRequest + execUs;
   }
 
   private freeAccelerator(batch: BatchId, accelerator: AcceleratorId, at: number): void {
     const { accelerators, batches } = this;
     batches.release(batch);
+    const key = batches.queue[batch]!;
+    this.batchesOf[key] = this.batchesOf[key]! - 1;
+    if (this.batchesOf[key] === 0 && this.queues[key] === undefined) this.freeKeys.push(key);
     if (accelerators.running[accelerator] === batch) {
       const following = accelerators.waiting[accelerator]!;
       accelerators.running[accelerator] = following;
@@ -324,16 +369,66 @@ export class Scheduler implements CoreView {
     if (accelerators.present[accelerator] === 1) this.arbiter.accelerated(accelerator, at);
   }
 
-  private learn(batch: BatchId, accelerator: AcceleratorId, key: QueueKey, measuredUs: number, at: number): void {
-    const { accelerators } = this;
-    const spec = this.specs[key]!;
+  /**
+   * One measurement, two unknowns: what all accelerators share is the model's, what one differs by is its own.
+   *
+   * A step is put down to the accelerator; if the next batch of another model contradicts it there, it was the model's.
+   * @returns true when plans must be made anew.
+   */
+  private learn(batch: BatchId, accelerator: AcceleratorId, key: QueueKey, measuredUs: number, at: number): boolean {
+    const { accelerators, surprisedBy } = this;
+    const spec = this.specs[key];
+    if (spec === undefined) return accelerators.unmeasured(accelerator, at);
     const size = this.batches.executedSize[batch]!;
-    const scaleBefore = accelerators.scale[accelerator]!;
-    const profiledUs = spec.latency.execUs[size]!;
-    const slower = accelerators.observe(accelerator, measuredUs / profiledUs, at);
-    // What all accelerators share is the model's; what one differs by is its own.
-    const drifted = spec.latency.observe({ size }, (measuredUs / scaleBefore) as never);
-    if (slower || drifted) this.planChanged(at);
+    const ratio = measuredUs / spec.latency.execUs[size]!;
+    const scale = accelerators.measuredScale(accelerator);
+    let isReplanned = false;
+    if (!accelerators.isSurprise(accelerator, ratio)) {
+      surprisedBy[accelerator] = -1;
+      isReplanned = spec.latency.observe({ size }, (measuredUs / scale) as DurationUs);
+      isReplanned = accelerators.observe(accelerator, ratio, at) || isReplanned;
+    } else {
+      const suspect = surprisedBy[accelerator]!;
+      const before = this.scaleBefore[accelerator]!;
+      const isContradicted = suspect >= 0 && suspect !== key && ratio <= before * STEP && ratio * STEP >= before;
+      const suspectSpec = isContradicted ? this.specs[suspect] : undefined;
+      if (suspectSpec !== undefined) {
+        suspectSpec.latency.shift(Math.min(BLAME_MAX, Math.max(1 / BLAME_MAX, scale / before)));
+        accelerators.exonerate(accelerator, ratio, at);
+        surprisedBy[accelerator] = -1;
+        isReplanned = true;
+      } else {
+        surprisedBy[accelerator] = key;
+        this.scaleBefore[accelerator] = scale;
+        isReplanned = accelerators.observe(accelerator, ratio, at);
+      }
+    }
+    if (isReplanned && this.isHopeless(spec)) this.resetAt = Math.min(this.resetAt, at + RESET_AFTER_US);
+    this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
+    return isReplanned;
+  }
+
+  /** By its present estimate no request of the model can meet the model's own promise: it would never be measured again. */
+  private isHopeless(spec: QueueSpec): boolean {
+    return spec.latency.execUs[1]! * this.accelerators.fastestScale > spec.sloUs;
+  }
+
+  /** What looks too slow to be used is never measured again: accelerators get a trial, models their profile back. */
+  private giveChances(at: number): void {
+    const { accelerators } = this;
+    let isReplanned = accelerators.startTrials(at, (id) => {
+      if (accelerators.inFlight(id) === 0) this.arbiter.accelerated(id, at);
+    });
+    if (at >= this.resetAt) {
+      this.resetAt = Number.POSITIVE_INFINITY;
+      for (const spec of this.specs) {
+        if (spec === undefined || !this.isHopeless(spec)) continue;
+        spec.latency.reset();
+        isReplanned = true;
+      }
+    }
+    this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
+    if (isReplanned) this.planChanged(at);
   }
 
   private planChanged(at: number): void {

@@ -1,5 +1,6 @@
 import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
+import { violated } from "../../core/invariant.js";
 import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
 
 /**
@@ -15,6 +16,11 @@ export interface RankArbiterOptions {
    */
   readonly idleDispatch: boolean;
 }
+
+/** Decisions at one moment, far above what queues and accelerators can need: ends the process rather than hang it. */
+const TURNS_MAX = 1_000_000;
+/** Order of the first straggler: behind every accelerator id. */
+const SLOW = 2 ** 32;
 
 /**
  * Matches offers with accelerators: Symphony's RankThread (Algorithm 1 lines 18-23, Appendix D).
@@ -35,7 +41,7 @@ export class RankArbiter implements Arbiter {
   private readonly open = new IndexedHeap(16);
   /** Accelerators that hold nothing, slow ones last, then by id. */
   private readonly idle: IndexedHeap;
-  /** Accelerators that hold one batch, by its planned end. */
+  /** Accelerators that hold one batch, by its planned end; stragglers and overdue ones are left out. */
   private readonly busy: IndexedHeap;
   /** Idle accelerators that refused every open offer (too slow for it), until offers change. */
   private readonly refused: IndexedHeap;
@@ -92,20 +98,24 @@ export class RankArbiter implements Arbiter {
 
   accelerated(id: AcceleratorId, at: number): void {
     const { accelerators } = this.core;
-    if (accelerators.inFlight(id) === 0) {
-      this.busy.remove(id);
+    const inFlight = accelerators.inFlight(id);
+    this.refused.remove(id);
+    this.busy.remove(id);
+    this.idle.remove(id);
+    if (inFlight === 0) {
       this.idle.set(id, this.order(id));
       // A queue that is not yet due may go at once now that something is idle.
-      if (this.waiting.size > 0 && this.core.offers.mayLeaveIdle[this.waiting.top()] === 1 && this.nothingPresses(at))
-        this.waiting.set(this.waiting.top(), Math.min(at, this.waiting.topPriority()));
+      if (this.mayLeaveEarly(at)) this.waiting.set(this.waiting.top(), Math.min(at, this.waiting.topPriority()));
       this.planLook(at);
-    } else this.busy.set(id, accelerators.freeAt[id]!);
+    } else if (inFlight === 1) this.noteBusy(id);
   }
 
   withdrawn(id: AcceleratorId, _at: number): void {
     this.idle.remove(id);
     this.busy.remove(id);
     this.refused.remove(id);
+    // Those that were too slow while this one was there may be the best there is.
+    this.restoreRefused();
   }
 
   get nextWakeAt(): number {
@@ -117,9 +127,11 @@ export class RankArbiter implements Arbiter {
 
   wake(at: number): void {
     if (this.lookAt <= at) this.look(at);
-    for (;;) {
+    for (let turn = 0; ; turn++) {
+      if (turn > TURNS_MAX) violated(`the arbiter took ${turn} decisions at ${at} without coming to rest`);
       if (this.open.size > 0 && this.idle.size > 0) this.grantIdle(at);
       else if (this.waiting.topPriority() <= at) this.offerOpened(this.waiting.pop(), at);
+      else if (this.mayLeaveEarly(at)) this.offerOpened(this.waiting.pop(), at);
       else if (this.open.size === 0) return;
       else if (this.nextFree(at) >= 0 && this.aheadAt() <= at) this.grantAhead(this.open.top(), at);
       else if (this.expiresAt() <= at) {
@@ -143,28 +155,29 @@ export class RankArbiter implements Arbiter {
   /** ONGPUTIMER, or a model timer that found a free accelerator: the most urgent open offer takes the first idle accelerator. */
   private grantIdle(at: number): void {
     const { core } = this;
+    const isRankedFast = this.idle.topPriority() < SLOW;
     const id = this.idle.pop();
     const key = this.open.top();
     if (core.accelerators.isStraggler(id)) {
-      if (core.accelerators.forgive(id, at)) {
+      if (isRankedFast) {
+        // A faster one has come since.
         this.idle.set(id, this.order(id));
         return;
       }
       // A straggler waits as long as something faster will be free in time.
-      if (this.busy.size > 0 && this.busy.topPriority() <= core.offers.latestAt[key]!) {
+      if (this.nextFree(at) >= 0 && this.busy.topPriority() <= core.offers.latestAt[key]!) {
         this.refused.set(id, this.order(id));
         return;
       }
     }
     this.open.remove(key);
     if (core.grant(key, id, at) >= 0) {
-      this.busy.set(id, core.accelerators.freeAt[id]!);
+      this.noteBusy(id);
       return;
     }
     // Nothing was taken. Either a fresh look found that the offer is not due (the accelerator is still good for others),
     // or this accelerator is too slow for it: then neither asks the other again until an offer opens.
-    const isStillOpen = core.offers.size[key]! > 0 && core.offers.opensAt[key]! - core.offers.leadUs[key]! <= at;
-    if (!isStillOpen) {
+    if (!this.isStillOffered(key, at)) {
       this.idle.set(id, this.order(id));
       return;
     }
@@ -178,11 +191,26 @@ export class RankArbiter implements Arbiter {
     if (id < 0) return;
     this.open.remove(key);
     this.busy.remove(id);
-    if (this.core.grant(key, id, at) < 0) {
-      if (this.core.offers.size[key]! > 0 && !this.waiting.has(key))
-        this.waiting.set(key, Math.max(at + 1, this.core.offers.opensAt[key]! - this.core.offers.leadUs[key]!));
-      this.busy.set(id, this.core.accelerators.freeAt[id]!);
+    if (this.core.grant(key, id, at) >= 0) return;
+    if (!this.isStillOffered(key, at)) {
+      this.noteBusy(id);
+      return;
     }
+    // It will be free too late for this offer: it is not asked again until it is free.
+    this.waiting.remove(key);
+    this.open.set(key, this.core.offers.rank[key]!);
+  }
+
+  /** After a grant that nothing came of: is it the accelerator that did not suit? With idle dispatch nothing is too early. */
+  private isStillOffered(key: QueueKey, at: number): boolean {
+    const { offers } = this.core;
+    if (this.idleDispatch) return offers.size[key]! > 0;
+    return offers.size[key]! > 0 && offers.opensAt[key]! - offers.leadUs[key]! <= at;
+  }
+
+  private noteBusy(id: AcceleratorId): void {
+    const { accelerators } = this.core;
+    if (!accelerators.isStraggler(id)) this.busy.set(id, accelerators.freeAt[id]!);
   }
 
   /** The accelerator that holds one batch and ends it first, not before now (an overdue one says so itself), or -1. */
@@ -204,7 +232,8 @@ export class RankArbiter implements Arbiter {
   }
 
   private order(id: AcceleratorId): number {
-    return (this.core.accelerators.isStraggler(id) ? 1e9 : 0) + id;
+    const { accelerators } = this.core;
+    return accelerators.isStraggler(id) ? SLOW * (1 + accelerators.scale[id]!) + id : id;
   }
 
   private restoreRefused(): void {
@@ -236,6 +265,11 @@ export class RankArbiter implements Arbiter {
     if (this.core.offers.mayLeaveIdle[first] === 1 && this.idle.size > this.demandTotal)
       this.waiting.set(first, Math.min(at, this.waiting.topPriority()));
     this.planLook(at);
+  }
+
+  /** The offer that opens next need not wait for it. */
+  private mayLeaveEarly(at: number): boolean {
+    return this.waiting.size > 0 && this.core.offers.mayLeaveIdle[this.waiting.top()] === 1 && this.nothingPresses(at);
   }
 
   /** Idle accelerators exceed what the present rate needs. One stale demand is refreshed per look, so all are in turn. */

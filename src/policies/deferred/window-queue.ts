@@ -67,6 +67,9 @@ export class WindowQueue implements Queue {
   /** l(b) on the fastest accelerator present, and with the delays before it: what every plan but a grant's is made with. */
   private readonly fastUs: Float64Array;
   private readonly planUs: Float64Array;
+  /** What the plan was made from. */
+  private plannedScale = 0;
+  private plannedVersion = 0;
 
   constructor(key: QueueKey, spec: QueueSpec, core: CoreView, options: WindowQueueOptions) {
     this.key = key;
@@ -118,34 +121,37 @@ export class WindowQueue implements Queue {
 
   refresh(at: number): void {
     this.dropSolo(at);
+    this.gather(at);
     if (this.solo.length > 0) this.publishSolo(at);
-    else {
-      this.gather(at);
-      this.publish(at);
-    }
+    else this.publish(at);
     this.core.offerChanged(this.key, at);
   }
 
   planChanged(at: number): void {
+    const { latency } = this.spec;
+    if (this.plannedScale === this.core.accelerators.fastestScale && this.plannedVersion === latency.version) return;
     this.plan();
     if (this.length > 0) this.refresh(at);
   }
 
   take(accelerator: AcceleratorId, at: number): BatchId {
-    const { accelerators, network, requests, batches } = this.core;
+    const { accelerators, requests, batches } = this.core;
     const scale = accelerators.scale[accelerator]!;
     const freeAt = accelerators.inFlight(accelerator) === 0 ? at : accelerators.freeAt[accelerator]!;
     this.dropSolo(at);
     const retry = this.solo.length > 0;
-    if (!retry) this.gather(at);
-    const size = retry ? 1 : this.sizeFor(at, freeAt, scale);
+    this.gather(at);
+    const size = retry
+      ? this.soloSize(at, freeAt, scale)
+      : this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator));
     const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
-    const startAt = Math.max(at + network.controlUs + size * network.dataUsPerRequest, freeAt);
+    const startAt = this.startOf(size, at, freeAt);
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
     const opensAt = retry ? at : this.opensAt(size, at);
     const isIdleDispatch = this.recent !== null && opensAt > startAt;
     if (size === 0 || (opensAt > startAt && this.recent === null)) {
-      this.publish(at);
+      if (retry) this.publishSolo(at);
+      else this.publish(at);
       this.core.offerChanged(this.key, at);
       return -1;
     }
@@ -177,8 +183,8 @@ export class WindowQueue implements Queue {
     }
     const { sizeMax } = this;
     if (options.drop === "expired") {
-      // Who could not even begin by its deadline.
-      this.dropFront(pending.firstNotBefore(at + this.leadUs(1)), at);
+      // Who could not even begin by its deadline is expired already.
+      this.dropFront(pending.firstNotBefore(this.startOf(1, at, at)), at);
       this.size = Math.max(
         Math.min(1, pending.length),
         this.largestBy(pending.length === 0 ? 0 : pending.deadlineAt(0), at, pending.length, 0),
@@ -222,6 +228,8 @@ export class WindowQueue implements Queue {
   private plan(): void {
     const { network, accelerators } = this.core;
     const { execUs } = this.spec.latency;
+    this.plannedScale = accelerators.fastestScale;
+    this.plannedVersion = this.spec.latency.version;
     for (let size = 1; size <= this.sizeMax + 1; size++) {
       this.fastUs[size] = Math.ceil(execUs[size]! * accelerators.fastestScale);
       this.planUs[size] =
@@ -243,29 +251,46 @@ export class WindowQueue implements Queue {
   }
 
   /** Size for one accelerator, which may be slower than the fastest or free only later; never drops on its account. */
-  private sizeFor(at: number, freeAt: number, scale: number): number {
-    const { accelerators, network } = this.core;
+  private sizeFor(at: number, freeAt: number, scale: number, isTrial: boolean): number {
     if (this.size === 0) return 0;
-    if (scale <= accelerators.fastestScale && freeAt <= at) return this.size;
+    const sizeMax = isTrial ? 1 : this.size;
+    if (scale <= this.core.accelerators.fastestScale && freeAt <= at) return sizeMax;
     const deadline = this.pending.deadlineAt(0);
-    let size = this.size;
-    const { execUs } = this.spec.latency;
-    while (
-      size > 0 &&
-      Math.max(at + network.controlUs + size * network.dataUsPerRequest, freeAt) + Math.ceil(execUs[size]! * scale) >
-        deadline
-    )
-      size--;
-    return size === 0 && this.options.drop === "expired" ? 1 : size;
+    let size = sizeMax;
+    while (size > 0 && this.endOn(size, at, freeAt, scale) > deadline) size--;
+    if (size > 0 || this.options.drop !== "expired") return size;
+    return this.startOf(1, at, freeAt) <= deadline ? 1 : 0;
+  }
+
+  private soloSize(at: number, freeAt: number, scale: number): number {
+    return this.endOn(1, at, freeAt, scale) <= this.core.requests.deadline[this.solo[0]!]! ? 1 : 0;
+  }
+
+  private startOf(size: number, at: number, freeAt: number): number {
+    return Math.max(at + this.leadUs(size), freeAt);
+  }
+
+  private endOn(size: number, at: number, freeAt: number, scale: number): number {
+    return this.startOf(size, at, freeAt) + Math.ceil(this.spec.latency.execUs[size]! * scale);
   }
 
   private opensAt(size: number, at: number): number {
     if (size === 0) return at;
     const { options } = this;
     if (options.opens === "eager") return at;
-    if (options.opens === "timeout") return this.earliestArrival(size) + options.timeoutUs;
+    if (options.opens === "timeout")
+      return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
     if (size === this.sizeMax || size < this.pending.length) return at;
-    return this.pending.deadlineAt(0) - this.options.slackUs - this.fastUs[size + 1]!;
+    // One more request would need its data moved too.
+    return this.pending.deadlineAt(0) - options.slackUs - this.fastUs[size + 1]! - this.core.network.dataUsPerRequest;
+  }
+
+  /** Latest start of execution. The rule "expired" gives up a head that cannot begin alone, so it holds a larger batch until then. */
+  private latestAt(size: number): number {
+    const deadline = this.pending.deadlineAt(0);
+    return this.options.drop === "expired"
+      ? deadline + this.leadUs(size) - this.leadUs(1)
+      : deadline - this.options.slackUs - this.fastUs[size]!;
   }
 
   private publish(at: number): void {
@@ -274,23 +299,17 @@ export class WindowQueue implements Queue {
     offers.size[key] = size;
     if (size === 0) return;
     const lead = this.leadUs(size);
-    const deadline = this.pending.deadlineAt(0);
-    // The rule "expired" gives up a head that cannot begin alone, so a larger batch may be asked for until then.
-    const latestAt =
-      this.options.drop === "expired"
-        ? deadline + lead - this.leadUs(1)
-        : deadline - this.options.slackUs - this.fastUs[size]!;
-    const opensAt = Math.min(this.opensAt(size, at), latestAt);
-    offers.opensAt[key] = Math.max(at + lead, opensAt);
+    const latestAt = this.latestAt(size);
+    offers.opensAt[key] = Math.max(at + lead, Math.min(this.opensAt(size, at), latestAt));
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
     offers.rank[key] = latestAt;
   }
 
   private publishSolo(at: number): void {
-    const { offers, network, requests } = this.core;
+    const { offers, requests } = this.core;
     const { key } = this;
-    const lead = network.controlUs + network.dataUsPerRequest;
+    const lead = this.leadUs(1);
     offers.size[key] = 1;
     offers.opensAt[key] = at + lead;
     offers.latestAt[key] = requests.deadline[this.solo[0]!]! - this.fastUs[1]!;

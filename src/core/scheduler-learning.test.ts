@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+import { deferred } from "../policies/registry.js";
+import { linearTable, ProfiledLatency } from "./latency.js";
+import { type CommandSink, NO_DELAYS, Scheduler } from "./scheduler.js";
+
+/** Runs batches of one request, one at a time, each for as long as the test says. */
+class Bench implements CommandSink {
+  readonly scheduler = new Scheduler(deferred({ idle_dispatch: true }), this, {
+    network: NO_DELAYS,
+    acceleratorsMax: 2,
+    requestsMax: 100,
+    retriesMax: 0,
+    learn: true,
+  });
+  readonly latencies: ProfiledLatency[] = [];
+  private sent = -1;
+  private at = 0;
+
+  addModel(): number {
+    const latency = new ProfiledLatency(linearTable(1000, 9000, 8));
+    this.latencies.push(latency);
+    return this.scheduler.addQueue({ latency, sloUs: 60_000, lengthMax: 10 });
+  }
+
+  /** @returns whether the request was executed. */
+  serve(key: number, measuredUs: number, sloUs = 60_000): boolean {
+    const { scheduler } = this;
+    this.at += 100_000;
+    this.sent = -1;
+    scheduler.arrive(key, 0, this.at, this.at + sloUs, this.at);
+    while (this.sent < 0 && scheduler.nextWakeAt < Number.POSITIVE_INFINITY) {
+      this.at = Math.max(this.at, scheduler.nextWakeAt);
+      scheduler.wake(this.at);
+    }
+    if (this.sent < 0) return false;
+    this.at += measuredUs;
+    scheduler.finished(this.sent, this.at - measuredUs, this.at, this.at);
+    return true;
+  }
+
+  dispatch(batch: number): void {
+    expect(this.sent).toBe(-1);
+    this.sent = batch;
+  }
+  end(): void {}
+  batchEnded(): void {}
+}
+
+describe("learning from measured batches", () => {
+  test("drift of one model moves its curve, all sizes, and not another's", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const [m, n] = [bench.addModel(), bench.addModel()];
+    for (let round = 0; round < 200; round++) {
+      bench.serve(m, 13_000);
+      bench.serve(n, 10_000);
+    }
+    const scale = bench.scheduler.accelerators.scale[0]!;
+    expect(bench.latencies[0]!.execUs[1]! * scale).toBeGreaterThan(12_400);
+    expect(bench.latencies[0]!.execUs[1]! * scale).toBeLessThan(13_600);
+    expect(bench.latencies[1]!.execUs[1]! * scale).toBeGreaterThan(9500);
+    expect(bench.latencies[1]!.execUs[1]! * scale).toBeLessThan(10_500);
+    expect(bench.latencies[0]!.execUs[8]! / bench.latencies[1]!.execUs[8]!).toBeCloseTo(1.3, 1);
+  });
+
+  test("a profile that is 3 times too fast is put down to the model once another model contradicts it", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const [m, n] = [bench.addModel(), bench.addModel()];
+    for (let round = 0; round < 60; round++) {
+      bench.serve(m, 30_000);
+      bench.serve(n, 10_000);
+    }
+    const scale = bench.scheduler.accelerators.scale[0]!;
+    expect(bench.latencies[0]!.execUs[1]! * scale).toBeGreaterThan(27_000);
+    expect(bench.latencies[0]!.execUs[1]! * scale).toBeLessThan(33_000);
+    expect(bench.latencies[1]!.execUs[1]! * scale).toBeGreaterThan(9000);
+    expect(bench.latencies[1]!.execUs[1]! * scale).toBeLessThan(11_000);
+    expect(bench.scheduler.accelerators.isOnTrial(0)).toBe(false);
+  });
+
+  test("a slow accelerator is its own fault: the model's curve stays", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const m = bench.addModel();
+    for (let round = 0; round < 20; round++) bench.serve(m, 50_000);
+    expect(bench.scheduler.accelerators.measuredScale(0)).toBeCloseTo(5, 1);
+    expect(bench.latencies[0]!.execUs[1]).toBe(10_000);
+  });
+
+  test("a model that crept beyond its own promise gets its profile back after a second", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const m = bench.addModel();
+    // Each step is too small to be a surprise; accelerator and model share the blame.
+    for (let us = 10_000; us < 90_000; us *= 1.02) bench.serve(m, Math.round(us), 1_000_000);
+    let served = 0;
+    for (let round = 0; round < 50; round++) if (bench.serve(m, 10_000)) served++;
+    expect(served).toBeGreaterThan(30);
+    expect(bench.serve(m, 10_000)).toBe(true);
+  });
+});
