@@ -18,12 +18,14 @@ import {
   LOG_DISPATCH,
   LOG_END,
   LOG_FINISHED,
+  LOG_NETWORK,
   LOG_QUEUE_ADDED,
   LOG_WIDTH,
   replay,
 } from "../core/event-log.js";
 import { linearTable } from "../core/latency.js";
 import { DROP_CANCELLED, DROPPED, FINISHED } from "../core/outcome.js";
+import type { NetworkDelays } from "../core/policy.js";
 import { durationUs } from "../core/time.js";
 import { decodeWindow, LIVE_DEFAULTS, livePolicy } from "../policies/live.js";
 import { type PeakGoodput, peakGoodputAsync } from "../report/goodput.js";
@@ -71,6 +73,9 @@ export interface ParityPoint {
   readonly finish_lag_us_p50: number;
   /** Receipt of the headers to the scheduler, µs. */
   readonly door_us_p50: number;
+  /** What the live plan came to allow for before and after execution, µs; the simulation allows for the same. */
+  readonly planned_control_us: number;
+  readonly planned_response_us: number;
   readonly replay_identical: boolean;
   readonly replayed_commands: number;
   readonly void: boolean;
@@ -227,9 +232,7 @@ function readyUrl(stdout: NodeJS.ReadableStream): Promise<string> {
   });
 }
 
-type Network = ExpandedScenario["network"] | { controlUs: number; dataUsPerRequest: number; responseUs: number };
-
-function scenarioOf(setting: ParitySetting, rateRps: number, network: Network): ExpandedScenario {
+function scenarioOf(setting: ParitySetting, rateRps: number, network: NetworkDelays): ExpandedScenario {
   return {
     name: setting.name,
     file: setting.name,
@@ -280,6 +283,8 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
   const startLags: number[] = [];
   const finishLags: number[] = [];
   const doors: number[] = [];
+  // The delays that the live plan settled on.
+  let network: NetworkDelays = log.header.groups[0]!.network;
   let from = Number.NaN;
   let until = 0;
   for (let offset = 0; offset < rows.length; offset += LOG_WIDTH) {
@@ -305,7 +310,8 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
       underWay.set(b, arrival);
       doors.push(at - c);
       until = Math.max(until, c);
-    } else if (kind === LOG_DISPATCH) planned.set(a, e);
+    } else if (kind === LOG_NETWORK) network = { controlUs: a, dataUsPerRequest: b, responseUs: c };
+    else if (kind === LOG_DISPATCH) planned.set(a, e);
     else if (kind === LOG_FINISHED) {
       startLags.push(b - planned.get(a)!);
       finishLags.push(at - c);
@@ -319,9 +325,8 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
     void d;
   }
   arrivals.sort((x, y) => x.at - y.at);
-  const group = log.header.groups[0]!;
   const scenario: ExpandedScenario = {
-    ...scenarioOf(setting, rateRps, { ...group.network, responseUs: group.network.responseUs + median(doors) }),
+    ...scenarioOf(setting, rateRps, { ...network, responseUs: network.responseUs + median(doors) }),
     durationUs: durationUs(until - from + 1),
     arrivals: {
       kind: "replay",
@@ -347,6 +352,8 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
     start_lag_us_p50: median(startLags),
     finish_lag_us_p50: median(finishLags),
     door_us_p50: median(doors),
+    planned_control_us: network.controlUs,
+    planned_response_us: network.responseUs,
     replay_identical: replayed.difference === null,
     replayed_commands: replayed.commands,
     void: isVoid,

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { LogGroup } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
+import type { NetworkDelays } from "../core/policy.js";
 import type { WindowQueueOptions } from "../policies/deferred/window-queue.js";
 import { encodeWindow, WINDOW_NUMBERS } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
@@ -14,6 +15,7 @@ import {
   BATCH_FAILED,
   BATCH_FINISHED,
   CANCEL,
+  DELAYS,
   DISPATCH,
   END,
   FAIL_QUEUE,
@@ -169,6 +171,10 @@ export class SchedulerClient {
 
   leave(group: number, accelerator: number): void {
     this.send(LEAVE, group, accelerator);
+  }
+
+  delays(group: number, network: NetworkDelays): void {
+    this.send(DELAYS, group, network.controlUs, network.dataUsPerRequest, network.responseUs);
   }
 
   addQueue(record: QueueRecord): void {
