@@ -130,6 +130,12 @@ export class SchedulerClient {
       const thread = new Worker(compiled("./scheduler-thread.js"), { workerData: this.setup, name: "scheduler" });
       thread.on("error", (error) => this.broke(error));
       thread.on("exit", (code) => {
+        // Its last word may still be in the ring: the end of a thread can be known before that is read.
+        try {
+          this.drain();
+        } catch (error) {
+          this.broke(error);
+        }
         if (!this.hasStopped) this.broke(new Error(`the scheduler's thread ended with code ${code}`));
       });
       this.threadEnded = new Promise((resolve) => thread.once("exit", resolve));
@@ -258,6 +264,7 @@ export class SchedulerClient {
   }
 
   private drain(): void {
+    if (this.hasStopped) return;
     const { reader } = this;
     const { cells } = reader;
     for (let available = reader.available; available > 0; available = reader.available) {
