@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { checkCommand } from "./commands/check.js";
 import { goodputCommand } from "./commands/goodput.js";
 import { loadCommand } from "./commands/load.js";
+import { profileCommand } from "./commands/profile.js";
 import { serveCommand } from "./commands/serve.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { type Output, processOutput } from "./output.js";
@@ -11,7 +12,14 @@ import { packageVersion } from "./version.js";
 /** A subcommand; it throws what exit.ts turns into an exit code. */
 export type CommandFactory = (output: Output) => Command;
 
-const COMMANDS: readonly CommandFactory[] = [serveCommand, checkCommand, simulateCommand, goodputCommand, loadCommand];
+const COMMANDS: readonly CommandFactory[] = [
+  serveCommand,
+  checkCommand,
+  profileCommand,
+  simulateCommand,
+  goodputCommand,
+  loadCommand,
+];
 
 export function buildProgram(output: Output = processOutput): Command {
   const program = new Command("rubato");
