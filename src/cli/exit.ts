@@ -1,6 +1,7 @@
 /** How a command ends: 0 success, 1 the run failed, 2 the arguments or the input are wrong. */
 import { CommanderError } from "commander";
 import { ConfigError } from "../config/config-error.js";
+import { ServingError } from "../wire/serving-error.js";
 
 export const EXIT_OK = 0;
 export const EXIT_FAILED = 1;
@@ -20,6 +21,10 @@ export function reportError(error: unknown, stderr: { write(text: string): unkno
   if (error instanceof ConfigError) {
     stderr.write(`${error.message}\n`);
     return EXIT_BAD_INPUT;
+  }
+  if (error instanceof ServingError) {
+    stderr.write(`rubato: ${error.message}\n`);
+    return error.code === "not-found" || error.code === "invalid-argument" ? EXIT_BAD_INPUT : EXIT_FAILED;
   }
   if (error instanceof RunFailed) {
     stderr.write(`rubato: ${error.message}\n`);

@@ -4,6 +4,7 @@ import { benchCommand } from "./commands/bench.js";
 import { checkCommand } from "./commands/check.js";
 import { goodputCommand } from "./commands/goodput.js";
 import { loadCommand } from "./commands/load.js";
+import { profileCommand } from "./commands/profile.js";
 import { serveCommand } from "./commands/serve.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { type Output, processOutput } from "./output.js";
@@ -15,6 +16,7 @@ export type CommandFactory = (output: Output) => Command;
 const COMMANDS: readonly CommandFactory[] = [
   serveCommand,
   checkCommand,
+  profileCommand,
   simulateCommand,
   goodputCommand,
   loadCommand,

@@ -191,7 +191,7 @@ export const serverConfigSchema = z
           .number()
           .min(0.05)
           .max(3600)
-          .default(5)
+          .default(1)
           .describe("Seconds over which the arrival rate of a model is averaged."),
       })
       .prefault({})

@@ -36,6 +36,8 @@ export const LOG_LEFT = 9;
 /** a = key, b = cause. */
 export const LOG_QUEUE_FAILED = 10;
 export const LOG_WOKEN = 11;
+/** a = controlUs, b = dataUsPerRequest, c = responseUs. */
+export const LOG_NETWORK = 12;
 /** Commands. */
 /** a = batch, b = accelerator, c = key, d = size, e = execAt. */
 export const LOG_DISPATCH = 32;
@@ -225,6 +227,9 @@ function replayEvent(scheduler: Scheduler, row: Float64Array): void {
       break;
     case LOG_WOKEN:
       scheduler.wake(at);
+      break;
+    case LOG_NETWORK:
+      scheduler.networkChanged({ controlUs: a, dataUsPerRequest: b, responseUs: c }, at);
       break;
     default:
       invariant(false, `event log: unknown kind ${kind}`);

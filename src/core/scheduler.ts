@@ -1,6 +1,7 @@
 import { type AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
 import { type BatchId, BatchTable } from "./batch-table.js";
 import { invariant, violated } from "./invariant.js";
+import { Learner } from "./learner.js";
 import {
   DROP_CANCELLED,
   DROP_QUEUE_FULL,
@@ -24,7 +25,6 @@ import {
   type QueueSpec,
 } from "./policy.js";
 import { ABANDONED, DISPATCHED, QUEUED, type RequestHandle, RequestTable } from "./request-table.js";
-import type { DurationUs } from "./time.js";
 
 /** What the scheduler tells its driver to do. Called in the order of decisions; nothing is allocated. */
 export interface CommandSink {
@@ -55,12 +55,6 @@ export interface SchedulerOptions {
   readonly learn: boolean;
 }
 
-/** A measurement this many times off the expected one is a step, not a fluctuation. */
-const STEP = 1.5;
-/** How long a model is believed to be too slow for its own promise. */
-const RESET_AFTER_US = 1_000_000;
-/** Most that one contradiction shifts a model's curve: a stall must not be blamed on it whole. */
-const BLAME_MAX = 2;
 /** RequestTable.retries: tries spent in the low bits, returns of batches that never began in the high ones. */
 const TRIES_MASK = 15;
 const RETURNS_MAX = 8;
@@ -79,7 +73,7 @@ export class Scheduler implements CoreView {
   readonly batches: BatchTable;
   readonly accelerators: AcceleratorTable;
   readonly offers = new OfferTable(16);
-  readonly network: NetworkDelays;
+  network: NetworkDelays;
   private readonly queues: (Queue | undefined)[] = [];
   private readonly specs: (QueueSpec | undefined)[] = [];
   private readonly freeKeys: QueueKey[] = [];
@@ -89,13 +83,8 @@ export class Scheduler implements CoreView {
   private readonly policy: Policy;
   private readonly sink: CommandSink;
   private readonly options: SchedulerOptions;
+  private readonly learner: Learner;
   private now = 0;
-  /** When an accelerator or a model that looks too slow is given another chance. */
-  private lookAt = Number.POSITIVE_INFINITY;
-  private resetAt = Number.POSITIVE_INFINITY;
-  /** The queue whose batch last surprised on an accelerator (-1: none since), and the accelerator's scale before. */
-  private readonly surprisedBy: Int32Array;
-  private readonly scaleBefore: Float64Array;
 
   constructor(policy: Policy, sink: CommandSink, options: SchedulerOptions) {
     this.policy = policy;
@@ -105,8 +94,7 @@ export class Scheduler implements CoreView {
     this.requests = new RequestTable(options.requestsMax);
     this.batches = new BatchTable(options.acceleratorsMax * 2);
     this.accelerators = new AcceleratorTable(options.acceleratorsMax);
-    this.surprisedBy = new Int32Array(options.acceleratorsMax).fill(-1);
-    this.scaleBefore = new Float64Array(options.acceleratorsMax);
+    this.learner = new Learner(this.accelerators, this.specs);
     this.arbiter = policy.createArbiter(this);
   }
 
@@ -189,8 +177,9 @@ export class Scheduler implements CoreView {
       requests.release(handle);
       handle = following;
     }
-    const isReplanned = this.options.learn && this.learn(batch, accelerator, key, endAt - startAt, at);
-    this.freeAccelerator(batch, accelerator, at);
+    const isReplanned =
+      this.options.learn && this.learner.measured(accelerator, key, batches.executedSize[batch]!, endAt - startAt, at);
+    this.freeAccelerator(batch, accelerator, endAt, at);
     if (isReplanned) this.planChanged(at);
   }
 
@@ -233,7 +222,7 @@ export class Scheduler implements CoreView {
       handle = following;
     }
     const isReplanned = this.accelerators.unmeasured(accelerator, at);
-    this.freeAccelerator(batch, accelerator, at);
+    this.freeAccelerator(batch, accelerator, at, at);
     if (isReplanned) this.planChanged(at);
   }
 
@@ -276,6 +265,13 @@ export class Scheduler implements CoreView {
       this.sink.end(handle, FAILED, cause, -1, at);
       this.requests.release(handle);
     }
+  }
+
+  /** The delays that plans allow for are other ones now (measured by the driver). Deadlines of live requests stay as they were. */
+  networkChanged(network: NetworkDelays, at: number): void {
+    this.advance(at);
+    this.network = network;
+    this.planChanged(at);
   }
 
   /** Earliest time at which `wake` has something to do. */
@@ -334,7 +330,7 @@ export class Scheduler implements CoreView {
   private advance(at: number): void {
     if (at < this.now) violated(`time must not run backwards: at ${this.now}, then ${at}`);
     this.now = at;
-    if (at >= this.lookAt) this.giveChances(at);
+    if (at >= this.learner.lookAt) this.giveChances(at);
   }
 
   /** Least time from a decision to the end of a batch of one; Infinity when the queue is gone. */
@@ -346,7 +342,8 @@ export class Scheduler implements CoreView {
     return network.controlUs + network.dataUsPerRequest + execUs;
   }
 
-  private freeAccelerator(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+  /** @param freedAt when the accelerator itself was free: word of it may have taken a while, and what waited there has begun. */
+  private freeAccelerator(batch: BatchId, accelerator: AcceleratorId, freedAt: number, at: number): void {
     const { accelerators, batches } = this;
     batches.release(batch);
     const key = batches.queue[batch]!;
@@ -357,7 +354,7 @@ export class Scheduler implements CoreView {
       accelerators.running[accelerator] = following;
       accelerators.waiting[accelerator] = -1;
       if (following >= 0) {
-        const startAt = Math.max(at, batches.execAt[following]!);
+        const startAt = Math.max(freedAt, batches.execAt[following]!);
         batches.finishAt[following] = startAt + batches.execUs[following]!;
         accelerators.freeAt[accelerator] = batches.finishAt[following]!;
       } else accelerators.freeAt[accelerator] = at;
@@ -369,65 +366,10 @@ export class Scheduler implements CoreView {
     if (accelerators.present[accelerator] === 1) this.arbiter.accelerated(accelerator, at);
   }
 
-  /**
-   * One measurement, two unknowns: what all accelerators share is the model's, what one differs by is its own.
-   *
-   * A step is put down to the accelerator; if the next batch of another model contradicts it there, it was the model's.
-   * @returns true when plans must be made anew.
-   */
-  private learn(batch: BatchId, accelerator: AcceleratorId, key: QueueKey, measuredUs: number, at: number): boolean {
-    const { accelerators, surprisedBy } = this;
-    const spec = this.specs[key];
-    if (spec === undefined) return accelerators.unmeasured(accelerator, at);
-    const size = this.batches.executedSize[batch]!;
-    const ratio = measuredUs / spec.latency.execUs[size]!;
-    const scale = accelerators.measuredScale(accelerator);
-    let isReplanned = false;
-    if (!accelerators.isSurprise(accelerator, ratio)) {
-      surprisedBy[accelerator] = -1;
-      isReplanned = spec.latency.observe({ size }, (measuredUs / scale) as DurationUs);
-      isReplanned = accelerators.observe(accelerator, ratio, at) || isReplanned;
-    } else {
-      const suspect = surprisedBy[accelerator]!;
-      const before = this.scaleBefore[accelerator]!;
-      const isContradicted = suspect >= 0 && suspect !== key && ratio <= before * STEP && ratio * STEP >= before;
-      const suspectSpec = isContradicted ? this.specs[suspect] : undefined;
-      if (suspectSpec !== undefined) {
-        suspectSpec.latency.shift(Math.min(BLAME_MAX, Math.max(1 / BLAME_MAX, scale / before)));
-        accelerators.exonerate(accelerator, ratio, at);
-        surprisedBy[accelerator] = -1;
-        isReplanned = true;
-      } else {
-        surprisedBy[accelerator] = key;
-        this.scaleBefore[accelerator] = scale;
-        isReplanned = accelerators.observe(accelerator, ratio, at);
-      }
-    }
-    if (isReplanned && this.isHopeless(spec)) this.resetAt = Math.min(this.resetAt, at + RESET_AFTER_US);
-    this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
-    return isReplanned;
-  }
-
-  /** By its present estimate no request of the model can meet the model's own promise: it would never be measured again. */
-  private isHopeless(spec: QueueSpec): boolean {
-    return spec.latency.execUs[1]! * this.accelerators.fastestScale > spec.sloUs;
-  }
-
-  /** What looks too slow to be used is never measured again: accelerators get a trial, models their profile back. */
   private giveChances(at: number): void {
-    const { accelerators } = this;
-    let isReplanned = accelerators.startTrials(at, (id) => {
-      if (accelerators.inFlight(id) === 0) this.arbiter.accelerated(id, at);
+    const isReplanned = this.learner.giveChances(at, (id) => {
+      if (this.accelerators.inFlight(id) === 0) this.arbiter.accelerated(id, at);
     });
-    if (at >= this.resetAt) {
-      this.resetAt = Number.POSITIVE_INFINITY;
-      for (const spec of this.specs) {
-        if (spec === undefined || !this.isHopeless(spec)) continue;
-        spec.latency.reset();
-        isReplanned = true;
-      }
-    }
-    this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
     if (isReplanned) this.planChanged(at);
   }
 

@@ -119,6 +119,23 @@ describe("live policy", () => {
     expect(ends).toEqual([{ tag: 1, outcome: FAILED, reason: FAIL_WORKER_CRASHED, at: 50 }]);
   });
 
+  it("an accelerator that left and came back while two batches were on their way to it gets no third", () => {
+    const { scheduler, dispatches, add, runTo } = setUp(1);
+    const key = add("eager", {}, null, 1);
+    for (let tag = 0; tag < 4; tag++) scheduler.arrive(key, tag, 0, 1_000_000, 0);
+    // The first runs until 6310; the second is handed over ahead of its end.
+    runTo(6200);
+    expect(dispatches.length).toBe(2);
+    scheduler.leave(0, 6200);
+    scheduler.join(0, 1, 6200);
+    runTo(100_000, 6200);
+    expect(dispatches.length).toBe(2);
+    scheduler.finished(dispatches[0]!.batch, 310, 6310, 100_000);
+    scheduler.finished(dispatches[1]!.batch, 6310, 12_310, 100_000);
+    runTo(100_000, 100_000);
+    expect(dispatches.length).toBe(3);
+  });
+
   it("writes window rules as numbers and reads them back", () => {
     for (const [policy, options, sloUs] of [
       ["deferred", {}, 50_000],

@@ -29,6 +29,7 @@ import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
 import { DeadlineTimers } from "./deadline-timers.js";
+import { DelayMeter } from "./delay-meter.js";
 import { dropEnding, type Ending, failEnding, LATE_ENDING, modelErrorCode, REFUSALS, type Refusal } from "./endings.js";
 import type { InferCall, InferHandler } from "./gateway.js";
 import { InFlight } from "./in-flight.js";
@@ -73,6 +74,8 @@ interface Group {
   /** Batches on each accelerator, by our count; the scheduler's and the worker's must agree with it. */
   readonly holds: Uint8Array;
   readonly delays: ReturnType<Metrics["delaysOf"]>;
+  readonly meter: DelayMeter;
+  metersAt: number;
 }
 
 interface Running {
@@ -86,9 +89,13 @@ interface Running {
   readonly predictedUs: number;
   /** Dispatched to an accelerator that held nothing. */
   readonly wasIdle: boolean;
+  readonly execAt: number;
 }
 
+/** Until delays are measured. */
 const NETWORK: NetworkDelays = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
+/** How often plans may take measured delays over. */
+const METER_US = 250_000;
 const SHARE_GROUPS_MAX = 256;
 /** Batches may have at most this many members. */
 const BATCH_MAX = 1024;
@@ -130,6 +137,8 @@ export class LiveDriver {
         busyUs: new Float64Array(spec.count),
         holds: new Uint8Array(spec.count),
         delays: this.metrics.delaysOf(spec.name),
+        meter: new DelayMeter(options.network ?? NETWORK),
+        metersAt: 0,
       };
       first += spec.count;
       return group;
@@ -321,6 +330,7 @@ export class LiveDriver {
       dispatchedAt: record.at,
       predictedUs: record.execUs,
       wasIdle: group.holds[record.accelerator] === 0,
+      execAt: record.execAt,
     };
     model.batches++;
     queue.batches++;
@@ -484,9 +494,23 @@ export class LiveDriver {
     cells.execution.observe(execUs / 1e6);
     cells.ratio.observe(execUs / Math.max(1, running.predictedUs));
     if (running.wasIdle) group.delays.dispatch.observe(Math.max(0, event.startedAt - running.dispatchedAt) / 1e6);
-    group.delays.answer.observe(Math.max(0, now - event.finishedAt) / 1e6);
+    const answeredUs = Math.max(0, monotonicNow() - event.finishedAt);
+    group.delays.answer.observe(answeredUs / 1e6);
+    this.meterDelays(group, running, event.startedAt, answeredUs, now);
     group.busyUs[running.accelerator] = group.busyUs[running.accelerator]! + execUs;
     model.countExecution(members.length, event.inputUs, execUs, event.outputUs, Date.now());
+  }
+
+  /** Plans allow for the delays that are measured, not for those that were guessed. */
+  private meterDelays(group: Group, running: Running, startedAt: number, answeredUs: number, now: number): void {
+    const { meter } = group;
+    meter.answered(answeredUs);
+    // An emulated accelerator never starts before the plan: then its own delay was shorter by an unknown part.
+    if (running.wasIdle) meter.started(startedAt <= running.execAt ? 0 : startedAt - running.dispatchedAt);
+    if (now < group.metersAt + METER_US || this.options.network !== undefined) return;
+    group.metersAt = now;
+    const delays = meter.changed();
+    if (delays !== null) this.scheduler.delays(group.index, delays);
   }
 
   private batchFailed(event: PoolEvent & { kind: "failed" }): void {

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { LogGroup } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
+import type { NetworkDelays } from "../core/policy.js";
 import type { WindowQueueOptions } from "../policies/deferred/window-queue.js";
 import { encodeWindow, WINDOW_NUMBERS } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
@@ -14,6 +15,7 @@ import {
   BATCH_FAILED,
   BATCH_FINISHED,
   CANCEL,
+  DELAYS,
   DISPATCH,
   END,
   FAIL_QUEUE,
@@ -128,6 +130,12 @@ export class SchedulerClient {
       const thread = new Worker(compiled("./scheduler-thread.js"), { workerData: this.setup, name: "scheduler" });
       thread.on("error", (error) => this.broke(error));
       thread.on("exit", (code) => {
+        // Its last word may still be in the ring: the end of a thread can be known before that is read.
+        try {
+          this.drain();
+        } catch (error) {
+          this.broke(error);
+        }
         if (!this.hasStopped) this.broke(new Error(`the scheduler's thread ended with code ${code}`));
       });
       this.threadEnded = new Promise((resolve) => thread.once("exit", resolve));
@@ -169,6 +177,10 @@ export class SchedulerClient {
 
   leave(group: number, accelerator: number): void {
     this.send(LEAVE, group, accelerator);
+  }
+
+  delays(group: number, network: NetworkDelays): void {
+    this.send(DELAYS, group, network.controlUs, network.dataUsPerRequest, network.responseUs);
   }
 
   addQueue(record: QueueRecord): void {
@@ -252,6 +264,7 @@ export class SchedulerClient {
   }
 
   private drain(): void {
+    if (this.hasStopped) return;
     const { reader } = this;
     const { cells } = reader;
     for (let available = reader.available; available > 0; available = reader.available) {

@@ -7,6 +7,7 @@ import {
   LOG_FINISHED,
   LOG_JOINED,
   LOG_LEFT,
+  LOG_NETWORK,
   LOG_NUMBERS,
   LOG_QUEUE_ADDED,
   LOG_QUEUE_FAILED,
@@ -26,6 +27,7 @@ import {
   BATCH_FAILED,
   BATCH_FINISHED,
   CANCEL,
+  DELAYS,
   DISPATCH,
   END,
   FAIL_QUEUE,
@@ -197,6 +199,9 @@ export class SchedulerLoop {
         case LEAVE:
           this.joinOrLeave(cells[at] === JOIN, cells[at + 1]!, cells[at + 2]!, cells[at + 3]!, now);
           break;
+        case DELAYS:
+          this.delaysChanged(cells[at + 1]!, cells[at + 2]!, cells[at + 3]!, cells[at + 4]!, now);
+          break;
         case ADD_QUEUE:
           index = this.addQueue(index, now);
           break;
@@ -247,6 +252,19 @@ export class SchedulerLoop {
     this.recorder?.row(isJoin ? LOG_JOINED : LOG_LEFT, now, group, accelerator, isJoin ? scale : 0, 0, 0, 0);
     if (isJoin) scheduler.join(accelerator, scale, now);
     else scheduler.leave(accelerator, now);
+    this.wakeDue(scheduler, group, now);
+  }
+
+  private delaysChanged(
+    group: number,
+    controlUs: number,
+    dataUsPerRequest: number,
+    responseUs: number,
+    now: number,
+  ): void {
+    const scheduler = this.schedulers[group]!;
+    this.recorder?.row(LOG_NETWORK, now, group, controlUs, dataUsPerRequest, responseUs, 0, 0);
+    scheduler.networkChanged({ controlUs, dataUsPerRequest, responseUs }, now);
     this.wakeDue(scheduler, group, now);
   }
 

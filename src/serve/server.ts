@@ -10,6 +10,7 @@ import type {
 } from "./gateway.js";
 import { LiveDriver, type LiveDriverOptions } from "./live-driver.js";
 import { type ModelSource, ModelTable } from "./model-table.js";
+import type { ServedModel } from "./served-model.js";
 import { shareGroup } from "./share-group.js";
 import { validateInputs, validateOutputs } from "./validate-inputs.js";
 
@@ -58,7 +59,7 @@ export class Server implements Gateway {
 
   infer(call: InferCall, handler: InferHandler): () => void {
     this.lastCallAt = call.receivedAt;
-    const model = this.models.serving(call.model, call.version);
+    const model = this.servingOrCount(call);
     const rows = validateInputs(model.spec, call.inputs);
     validateOutputs(model.spec, call.outputs);
     const { key, extent } = shareGroup(model.spec, call.inputs);
@@ -148,6 +149,16 @@ export class Server implements Gateway {
     await this.driver.stop();
     await this.options.tracer?.shutdown();
     this.phase = "closed";
+  }
+
+  private servingOrCount(call: InferCall): ServedModel {
+    try {
+      return this.models.serving(call.model, call.version);
+    } catch (error) {
+      const { code, details } = ServingError.from(error);
+      if (code === "unavailable") this.driver.metrics.countRefusal(details.reason ?? code);
+      throw error;
+    }
   }
 
   private checkControl(what: string): void {

@@ -62,6 +62,8 @@ export class FakeServer {
   /** Answers that came after the first of a call: must stay 0. */
   extraAnswers = 0;
   broken: unknown = null;
+  /** Rejects when the scheduler breaks: what is in flight then never ends. */
+  readonly whenBroken: Promise<never>;
 
   constructor(
     specs: ModelSpec[],
@@ -69,6 +71,11 @@ export class FakeServer {
     options: Partial<ServerOptions> & { execMs?: (batch: RunBatch) => number } = {},
   ) {
     this.specs = specs;
+    let onBroken: (error: unknown) => void = () => {};
+    this.whenBroken = new Promise((_, reject) => {
+      onBroken = reject;
+    });
+    this.whenBroken.catch(() => {});
     const times = new Map(specs.map((spec) => [spec.name, new ModelTimes(spec, profileOfEmulated(spec))]));
     const execMs =
       options.execMs ?? ((batch: RunBatch) => times.get(batch.model)!.us(batch.members.length, null) / 1000);
@@ -84,6 +91,7 @@ export class FakeServer {
       modelControl: "none",
       onBroken: (error) => {
         this.broken = error;
+        onBroken(error);
       },
       models: {
         names: () => this.specs.map((spec) => spec.name),

@@ -71,8 +71,8 @@ async function run(
       ends.push(fake.infer({ model: specs[model]!.name, timeoutMs, rows }, cancelAfterMs));
     }
   }
-  const ended = await Promise.all(ends);
-  await fake.server.driver.idle();
+  const ended = await Promise.race([Promise.all(ends), fake.whenBroken]);
+  await Promise.race([fake.server.driver.idle(), fake.whenBroken]);
   await sleep(2);
   expect(fake.broken).toBeNull();
   expect(fake.extraAnswers).toBe(0);

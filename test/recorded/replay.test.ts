@@ -3,9 +3,16 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { decodeLog, type EventLog, LOG_ARRIVED, LOG_WIDTH, replay, type ReplayResult } from "../../src/core/event-log.js";
+import {
+  decodeLog,
+  type EventLog,
+  LOG_ARRIVED,
+  LOG_WIDTH,
+  type ReplayResult,
+  replay,
+} from "../../src/core/event-log.js";
 import { durationUs } from "../../src/core/time.js";
-import { decodeWindow, livePolicy, type LiveQueueSpec } from "../../src/policies/live.js";
+import { decodeWindow, type LiveQueueSpec, livePolicy } from "../../src/policies/live.js";
 import { FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 const replayLog = (log: EventLog): ReplayResult =>

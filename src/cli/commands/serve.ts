@@ -1,26 +1,19 @@
 /** `rubato serve`: serves a model repository until it is told to stop. */
 
-import { existsSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { Command, Option } from "commander";
-import { loadServerConfig, type ServerConfig } from "../../config/server.js";
+import type { ServerConfig } from "../../config/server.js";
 import { RunFailed } from "../exit.js";
 import { integerWithin } from "../option-values.js";
 import type { Output } from "../output.js";
+import { CONFIG_OPTION, type ServerConfigOptions, serverConfigOf } from "../server-config.js";
 import { packageVersion } from "../version.js";
 
-const CONFIG_FILE = "rubato.config.yaml";
 /** Ctrl-C is a person who waits; SIGTERM is a machine that may still be telling others to send elsewhere. */
 const QUIET_MS = { SIGINT: 100, SIGTERM: 2000 } as const;
 /** 128 + SIGINT: the convention for a process that was told twice. */
 const EXIT_AT_ONCE = 130;
 
-interface ServeOptions {
-  readonly models?: string;
-  readonly http?: number;
-  readonly grpc?: number;
-  readonly host?: string;
-  readonly config?: string;
+interface ServeOptions extends ServerConfigOptions {
   readonly modelControl?: "none" | "explicit";
 }
 
@@ -36,7 +29,7 @@ export function serveCommand(output: Output): Command {
     .option("--http <port>", "HTTP port; 0 = any free one (default: 8000)", port)
     .option("--grpc <port>", "gRPC port; 0 = any free one (default: 8001)", port)
     .option("--host <address>", "address to bind (default: 127.0.0.1)")
-    .option("--config <file>", `configuration file (default: ${CONFIG_FILE} in this folder, if there is one)`)
+    .option(...CONFIG_OPTION)
     .addOption(
       new Option("--model-control <mode>", "none: load every model at start; explicit: load by request").choices([
         "none",
@@ -56,17 +49,7 @@ Examples:
 }
 
 function configOf(options: ServeOptions): ServerConfig {
-  const file = options.config ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : null);
-  const config = loadServerConfig(
-    file,
-    { cpus: availableParallelism(), folder: process.cwd() },
-    {
-      ...(options.models === undefined ? {} : { models: options.models }),
-      ...(options.http === undefined ? {} : { httpPort: options.http }),
-      ...(options.grpc === undefined ? {} : { grpcPort: options.grpc }),
-      ...(options.host === undefined ? {} : { host: options.host }),
-    },
-  );
+  const config = serverConfigOf(options);
   return options.modelControl === undefined ? config : { ...config, modelControl: options.modelControl };
 }
 

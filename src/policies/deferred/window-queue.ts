@@ -13,7 +13,7 @@ import {
   DROP_INFEASIBLE,
   DROP_PREDICTED_LATE,
 } from "../../core/outcome.js";
-import type { CoreView, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
+import type { CoreView, NetworkDelays, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
 import { RateMeter, RecentRate } from "../../core/rate-meter.js";
 import { DISPATCHED, type RequestHandle } from "../../core/request-table.js";
 import { targetSize } from "./target-size.js";
@@ -70,6 +70,7 @@ export class WindowQueue implements Queue {
   /** What the plan was made from. */
   private plannedScale = 0;
   private plannedVersion = 0;
+  private plannedNetwork: NetworkDelays | null = null;
 
   constructor(key: QueueKey, spec: QueueSpec, core: CoreView, options: WindowQueueOptions) {
     this.key = key;
@@ -129,7 +130,12 @@ export class WindowQueue implements Queue {
 
   planChanged(at: number): void {
     const { latency } = this.spec;
-    if (this.plannedScale === this.core.accelerators.fastestScale && this.plannedVersion === latency.version) return;
+    const { accelerators, network } = this.core;
+    const isAsPlanned =
+      this.plannedScale === accelerators.fastestScale &&
+      this.plannedVersion === latency.version &&
+      this.plannedNetwork === network;
+    if (isAsPlanned) return;
     this.plan();
     if (this.length > 0) this.refresh(at);
   }
@@ -230,6 +236,7 @@ export class WindowQueue implements Queue {
     const { execUs } = this.spec.latency;
     this.plannedScale = accelerators.fastestScale;
     this.plannedVersion = this.spec.latency.version;
+    this.plannedNetwork = network;
     for (let size = 1; size <= this.sizeMax + 1; size++) {
       this.fastUs[size] = Math.ceil(execUs[size]! * accelerators.fastestScale);
       this.planUs[size] =

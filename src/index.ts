@@ -1,0 +1,20 @@
+/**
+ * Rubato as a library: put a deadline-aware batcher around any async function, simulate, generate load.
+ *
+ * `createScheduler` runs in your process; `simulate` and `loadScenario` run a scenario in virtual time with the same
+ * scheduler; `runLoad` sends open-loop load to any server of the Open Inference Protocol.
+ */
+export { ConfigError } from "./config/config-error.js";
+export { type ExpandedScenario, loadScenario, parseScenario, withRate } from "./config/scenario.js";
+export { linearTable, measuredTable, ProfiledLatency } from "./core/latency.js";
+export type { Arbiter, CoreView, Policy, Queue, QueueSpec } from "./core/policy.js";
+export type { CommandSink, SchedulerOptions } from "./core/scheduler.js";
+export { Scheduler } from "./core/scheduler.js";
+export type { LoadOptions } from "./load/load-options.js";
+export { runLoad } from "./load/run-load.js";
+export { Histogram } from "./measure/histogram.js";
+export { combineReports, conservation, type Report } from "./measure/report.js";
+export { createPolicy, deferred, eager, POLICY_NAMES, tfserving, timeout, triton } from "./policies/registry.js";
+export { createScheduler } from "./serve/library.js";
+export { simulate } from "./sim/simulate.js";
+export { ServingError } from "./wire/serving-error.js";

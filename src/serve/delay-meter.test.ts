@@ -1,0 +1,32 @@
+import { describe, expect, test } from "vitest";
+import { DelayMeter } from "./delay-meter.js";
+
+const START = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
+
+/** Deterministic "noise" in [0, 1). */
+const noise = (index: number): number => (index * 0.618033988749895) % 1;
+
+describe("delays measured for plans", () => {
+  test("rests where 95 % of the delays lie below", () => {
+    const meter = new DelayMeter(START);
+    for (let index = 0; index < 5000; index++) meter.started(100 + 1000 * noise(index));
+    const delays = meter.changed()!;
+    expect(delays.controlUs).toBeGreaterThan(100 + 900);
+    expect(delays.controlUs).toBeLessThan(100 + 1050);
+    expect(delays.responseUs).toBe(200);
+  });
+
+  test("says nothing while delays are much as planned", () => {
+    const meter = new DelayMeter(START);
+    for (let index = 0; index < 1000; index++) meter.started(285 * (0.9 + 0.1 * noise(index)));
+    expect(meter.changed()).toBeNull();
+  });
+
+  test("a stall of the machine is bounded, and forgotten", () => {
+    const meter = new DelayMeter(START);
+    for (let index = 0; index < 500; index++) meter.answered(2_000_000);
+    expect(meter.changed()!.responseUs).toBe(20_000);
+    for (let index = 0; index < 5000; index++) meter.answered(100);
+    expect(meter.changed()!.responseUs).toBeLessThan(200);
+  });
+});

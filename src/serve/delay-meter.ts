@@ -1,0 +1,67 @@
+import type { NetworkDelays } from "../core/policy.js";
+
+/** Share of batches that the allowance is to cover: an accelerator that starts late makes the head of its batch late. */
+const COVERED = 0.95;
+/** Step of the estimate per observation, as a share of it, and at least this many µs. */
+const STEP_SHARE = 0.05;
+const STEP_US_MIN = 5;
+const DELAY_US_MIN = 50;
+/** Beyond this a delay is a stall of the machine, which no allowance should learn. */
+const DELAY_US_MAX = 20_000;
+/** Plans are made anew for a change of at least this share and this many µs. */
+const CHANGE_SHARE = 0.15;
+const CHANGE_US = 30;
+
+/**
+ * A quantile of a delay that drifts, tracked in one number: up by 0.95 of a step when an observation exceeds it, down by
+ * 0.05 of a step when not, so that it rests where 95 % lie below.
+ */
+class TrackedDelay {
+  us: number;
+  constructor(startUs: number) {
+    this.us = startUs;
+  }
+  observe(us: number): void {
+    const step = Math.max(STEP_US_MIN, this.us * STEP_SHARE);
+    const moved = this.us + (us > this.us ? COVERED * step : (COVERED - 1) * step);
+    this.us = Math.min(DELAY_US_MAX, Math.max(DELAY_US_MIN, moved));
+  }
+}
+
+/**
+ * What the plans of one accelerator group must allow for before and after execution, measured: Symphony §4.3 takes a
+ * high percentile of the network's latency, and here sockets, threads and a shared machine are that network.
+ */
+export class DelayMeter {
+  private readonly control: TrackedDelay;
+  private readonly response: TrackedDelay;
+  private current: NetworkDelays;
+
+  constructor(start: NetworkDelays) {
+    this.current = start;
+    this.control = new TrackedDelay(start.controlUs);
+    this.response = new TrackedDelay(start.responseUs);
+  }
+
+  /** @param delayUs from the decision to dispatch until execution began, on an accelerator that was waiting for it. */
+  started(delayUs: number): void {
+    this.control.observe(delayUs);
+  }
+
+  /** @param delayUs from the end of execution until the answer was handed to the client's connection. */
+  answered(delayUs: number): void {
+    this.response.observe(delayUs);
+  }
+
+  /** The delays to plan with from now on, or null while they are much as they were. */
+  changed(): NetworkDelays | null {
+    const controlUs = Math.ceil(this.control.us);
+    const responseUs = Math.ceil(this.response.us);
+    if (!isOther(controlUs, this.current.controlUs) && !isOther(responseUs, this.current.responseUs)) return null;
+    this.current = { controlUs, dataUsPerRequest: this.current.dataUsPerRequest, responseUs };
+    return this.current;
+  }
+}
+
+const isOther = (us: number, planned: number): boolean =>
+  Math.abs(us - planned) >= CHANGE_US && Math.abs(us - planned) >= CHANGE_SHARE * planned;

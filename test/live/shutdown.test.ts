@@ -1,0 +1,118 @@
+/** D13: the whole server as a process, from its ready line to its exit code. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { Agent, request } from "undici";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+const root = path.resolve(import.meta.dirname, "../..");
+let folder: string;
+let child: ChildProcess;
+const agent = new Agent({ connections: 32 });
+
+beforeAll(() => {
+  folder = mkdtempSync(path.join(tmpdir(), "rubato-serve-"));
+  mkdirSync(path.join(folder, "models", "m"), { recursive: true });
+  writeFileSync(
+    path.join(folder, "models", "m", "rubato.yaml"),
+    [
+      "platform: rubato_emulated",
+      "slo_ms: 500",
+      "batch_max: 8",
+      "emulated: {alpha_ms: 1, beta_ms: 20}",
+      "inputs: {x: {datatype: FP32, shape: [-1, 1]}}",
+      "outputs: {y: {datatype: FP32, shape: [-1, 1]}}",
+    ].join("\n"),
+  );
+  writeFileSync(
+    path.join(folder, "rubato.config.yaml"),
+    "groups: {emulated: {kind: emulated, count: 2}}\ndrain_s: 3\nlog: {level: warn}\n",
+  );
+});
+afterAll(async () => {
+  await agent.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+afterEach(() => child.kill("SIGKILL"));
+
+/** @returns the HTTP address, once the ready line has come. */
+async function serve(): Promise<string> {
+  child = spawn(process.execPath, [path.join(root, "bin/rubato.js"), "serve", "--http", "0", "--grpc", "0"], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let errors = "";
+  child.stderr!.on("data", (chunk) => {
+    errors += chunk;
+  });
+  return new Promise((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`exit ${code} before ready: ${errors}`)));
+    child.stdout!.on("data", (chunk: Buffer) => {
+      const ready = /rubato ready: (http:\S+)\s+gRPC \S+\s+models: m/.exec(chunk.toString());
+      if (ready !== null) resolve(ready[1]!);
+    });
+  });
+}
+
+const exited = (): Promise<number | null> => new Promise((resolve) => child.once("exit", (code) => resolve(code)));
+
+async function infer(url: string): Promise<number> {
+  const body = JSON.stringify({ inputs: [{ name: "x", datatype: "FP32", shape: [1, 1], data: [1] }] });
+  const answer = await request(`${url}/v2/models/m/infer`, { method: "POST", body, dispatcher: agent });
+  await answer.body.text();
+  return answer.statusCode;
+}
+
+describe("shutdown (D13)", () => {
+  it("SIGTERM at 100/s: not ready at once, serves what still comes, no errors, exit 0 within drain and a run", async () => {
+    const url = await serve();
+    expect((await request(`${url}/v2/health/ready`, { dispatcher: agent })).statusCode).toBe(200);
+    const calls: Promise<number>[] = [];
+    const sender = setInterval(() => calls.push(infer(url)), 10);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const toldAt = performance.now();
+    const exit = exited();
+    child.kill("SIGTERM");
+    await expect
+      .poll(async () => (await request(`${url}/v2/health/ready`, { dispatcher: agent })).statusCode, {
+        timeout: 500,
+        interval: 5,
+      })
+      .toBe(503);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    clearInterval(sender);
+    const statuses = await Promise.all(calls);
+    expect(statuses.length).toBeGreaterThan(60);
+    expect(statuses.filter((status) => status !== 200)).toEqual([]);
+    expect(await exit).toBe(0);
+    expect(performance.now() - toldAt).toBeLessThan(3000 + 3000);
+  });
+
+  it("Ctrl-C on an idle server: exit 0 at once; a second signal ends a draining one with 130", async () => {
+    await serve();
+    let exit = exited();
+    child.kill("SIGINT");
+    expect(await exit).toBe(0);
+    const url = await serve();
+    const sender = setInterval(() => infer(url).catch(() => {}), 20);
+    exit = exited();
+    child.kill("SIGTERM");
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    child.kill("SIGTERM");
+    expect(await exit).toBe(130);
+    clearInterval(sender);
+  });
+
+  it("says with exit 2 what is wrong with the configuration, naming file, field, bound and value", async () => {
+    const file = path.join(folder, "wrong.yaml");
+    writeFileSync(file, "drain_s: -1\n");
+    child = spawn(process.execPath, [path.join(root, "bin/rubato.js"), "serve", "--config", file], { cwd: folder });
+    let errors = "";
+    child.stderr!.on("data", (chunk) => {
+      errors += chunk;
+    });
+    expect(await exited()).toBe(2);
+    expect(errors).toMatch(/wrong\.yaml.*drain_s.*-1/s);
+  });
+});

@@ -1,0 +1,164 @@
+/** D3 (recovery after a stall), D8 (tails stay flat), D2 and failing workers, over a fake pool. */
+import { afterEach, describe, expect, it } from "vitest";
+import { durationUs } from "../../src/core/time.js";
+import { type Ended, FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
+
+let fake: FakeServer;
+afterEach(async () => {
+  expect(fake.broken).toBeNull();
+  expect(fake.extraAnswers).toBe(0);
+  await fake.stop();
+});
+
+/** Open loop at `perS` for `ms`; ends in the order of sending, with when each was sent. */
+async function load(perS: number, ms: number, changes: object = {}): Promise<{ sentMs: number; end: Ended }[]> {
+  const startedAt = performance.now();
+  const calls: Promise<{ sentMs: number; end: Ended }>[] = [];
+  while (performance.now() - startedAt < ms) {
+    const due = Math.floor(((performance.now() - startedAt) / 1000) * perS);
+    while (calls.length < due) {
+      const sentMs = performance.now() - startedAt;
+      calls.push(fake.infer(changes).then((end) => ({ sentMs, end })));
+    }
+    await sleep(1);
+  }
+  return Promise.all(calls);
+}
+
+const p = (values: number[], q: number): number => values.sort((a, b) => a - b)[Math.floor(q * (values.length - 1))]!;
+
+describe("recovery after a stall (D3)", () => {
+  it("serves within a deadline's time of the end of a 1 s stall, the backlog swept", async () => {
+    const spec = modelSpec({ emulated: { alphaMs: 2, betaMs: 8, tableMs: null }, sloUs: durationUs(300_000) });
+    fake = await new FakeServer([spec], [group(1)]).start();
+    setTimeout(() => fake.pool.stall(0, 1000), 300);
+    setTimeout(() => fake.pool.stall(0, 0), 350);
+    const ends = await load(200, 2500);
+    const served = ends.filter(({ end }) => end.reply !== null);
+    // The stalled run begins at 300 to 350 ms and takes about 1 s more.
+    const after = served.map(({ sentMs, end }) => sentMs + end.afterMs).filter((at) => at > 1200);
+    expect(Math.min(...after)).toBeLessThan(1850);
+    const tail = ends.filter(({ sentMs }) => sentMs > 1900);
+    expect(tail.filter(({ end }) => end.reply !== null).length / tail.length).toBeGreaterThanOrEqual(0.95);
+  });
+});
+
+describe("one slow accelerator of four (D8)", () => {
+  it("keeps p99 within 1.5 times that of four healthy ones", async () => {
+    const spec = modelSpec({ emulated: { alphaMs: 2, betaMs: 18, tableMs: null }, sloUs: durationUs(400_000) });
+    const measure = async (scales: number[]): Promise<number> => {
+      fake = await new FakeServer([spec], [group(4, { scales })]).start();
+      const ends = await load(60, 1500);
+      expect(ends.every(({ end }) => end.reply !== null)).toBe(true);
+      const p99 = p(
+        ends.map(({ end }) => end.afterMs),
+        0.99,
+      );
+      await fake.stop();
+      return p99;
+    };
+    const healthy = await measure([1, 1, 1, 1]);
+    const mixed = await measure([1, 1, 1, 5]);
+    expect(mixed).toBeLessThanOrEqual(Math.max(1.5 * healthy, healthy + 10));
+  });
+});
+
+describe("workers that fail (D15)", () => {
+  it("answers the members of a crashed batch from a second try, alone", async () => {
+    const spec = modelSpec({ emulated: { alphaMs: 0, betaMs: 40, tableMs: null } });
+    fake = await new FakeServer([spec], [group(1)]).start();
+    const first = fake.infer();
+    await sleep(15);
+    fake.pool.crash(0, 20);
+    const { reply } = await first;
+    expect(reply).not.toBeNull();
+    expect(fake.pool.runs.map(({ batch }) => batch.members.length)).toEqual([1, 1]);
+    expect(await fake.metric("rubato_batches_closed_total", ['reason="retry"'])).toBe(1);
+    expect(await fake.metric("rubato_worker_exits_total", ['cause="worker-crashed"'])).toBe(1);
+  });
+
+  it("says 503 with the cause when tries are spent, and at once when no accelerator is left", async () => {
+    const spec = modelSpec({ emulated: { alphaMs: 0, betaMs: 40, tableMs: null }, batchSizeMax: 1 });
+    fake = await new FakeServer([spec], [group(1)], { retriesMax: 0 }).start();
+    const crashed = fake.infer();
+    const queued = fake.infer();
+    await sleep(10);
+    fake.pool.crash(0, null);
+    const [first, second] = await Promise.all([crashed, queued]);
+    expect(first.error).toMatchObject({ code: "unavailable", details: { reason: "worker-crashed" } });
+    expect(first.error?.message).toContain("crashed by the test");
+    expect(second.error).toMatchObject({ code: "unavailable", details: { reason: "no-accelerator" } });
+    const third = await fake.infer();
+    expect(third.error?.details.reason).toBe("no-accelerator");
+    expect(third.error?.details.retryAfterS).toBeGreaterThanOrEqual(1);
+    expect(third.afterMs).toBeLessThan(20);
+  });
+
+  it("lets only the culprit fail when the model refuses a batch, with the runtime's text and the right side blamed", async () => {
+    fake = await new FakeServer([modelSpec()], [group(1)]).start();
+    fake.pool.failure = ({ members }) =>
+      members.some(([tensor]) => new DataView(tensor!.data.buffer).getFloat32(0, true) === 13)
+        ? { cause: "model-error", message: "INVALID_ARGUMENT: Got invalid dimensions for input: x" }
+        : null;
+    const ends = await Promise.all([1, 2, 13, 4].map((value) => fake.infer({ value })));
+    expect(ends.map(({ reply }) => reply !== null)).toEqual([true, true, false, true]);
+    expect(ends[2]!.error).toMatchObject({ code: "invalid-argument", details: { reason: "model-error" } });
+    expect(ends[2]!.error?.message).toContain("Got invalid dimensions");
+  });
+});
+
+describe("limits (D2)", () => {
+  it("refuses bytes beyond the model's limit and requests beyond the table, naming limit and value", async () => {
+    const spec = modelSpec({
+      emulated: { alphaMs: 0, betaMs: 30, tableMs: null },
+      queueBytesMax: 100,
+      batchSizeMax: 1,
+    });
+    fake = await new FakeServer([spec], [group(1)], { slots: 3 }).start();
+    const calls = [fake.infer({ byteLength: 60 })];
+    const bytes = await fake.infer({ byteLength: 60 });
+    expect(bytes.error).toMatchObject({ code: "resource-exhausted", details: { reason: "bytes-full" } });
+    expect(bytes.error?.message).toContain("must be at most 100 bytes; was 120");
+    calls.push(fake.infer(), fake.infer());
+    const full = await fake.infer();
+    expect(full.error).toMatchObject({ code: "resource-exhausted", details: { reason: "in-flight-full" } });
+    await Promise.all(calls);
+    expect(await fake.metric("rubato_requests_total", ['reason="bytes-full"'])).toBe(1);
+    expect(await fake.metric("rubato_requests_refused_total", ['reason="in-flight-full"'])).toBe(1);
+  });
+
+  it("removes the share group unused for longest at the limit, and refuses when all are in use", async () => {
+    const spec = modelSpec({ emulated: { alphaMs: 0, betaMs: 10, tableMs: null } });
+    fake = await new FakeServer([spec], [group(1)], { shareGroupsMax: 2 }).start();
+    const three = [1, 2, 3].map((rows) => fake.infer({ rows }));
+    const ends = await Promise.all(three);
+    expect(ends[2]!.error?.details.reason).toBe("share-groups-full");
+    await fake.server.driver.idle();
+    expect((await fake.infer({ rows: 3 })).reply).not.toBeNull();
+    expect(await fake.metric("rubato_share_groups")).toBe(2);
+  });
+});
+
+describe("loading and unloading", () => {
+  it("loads once for two calls, changes nothing when a load fails, says why, and drains on unload", async () => {
+    fake = await new FakeServer([modelSpec()], [group(1)], { modelControl: "explicit" }).start();
+    expect((await fake.infer()).error).toMatchObject({ code: "unavailable", details: { reason: "unloaded" } });
+    await Promise.all([fake.server.load("m", {}), fake.server.load("m", {})]);
+    expect(fake.pool.loads).toBe(1);
+    fake.pool.loadError = new Error("Protobuf parsing failed");
+    await expect(fake.server.load("m", {})).rejects.toThrow();
+    expect(fake.server.modelReady("m", "")).toBe(true);
+    const running = fake.infer();
+    await sleep(3);
+    await fake.server.unload("m");
+    expect((await running).reply).not.toBeNull();
+    expect(fake.server.repositoryIndex(false)).toMatchObject([{ name: "m", state: "UNAVAILABLE", reason: "unloaded" }]);
+    await expect(fake.server.load("nobody", {})).rejects.toMatchObject({ code: "not-found" });
+    expect(fake.server.repositoryIndex(false).length).toBe(1);
+  });
+
+  it("refuses load and unload where models are not controlled by request", async () => {
+    fake = await new FakeServer([modelSpec()], [group(1)]).start();
+    await expect(fake.server.load("m", {})).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
