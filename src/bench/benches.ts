@@ -55,6 +55,14 @@ export const BENCHES: readonly Bench[] = [
     run: async (options) => (await import("./embedder-bench.js")).benchEmbedder(timed(options)),
   },
   {
+    name: "parity",
+    isFor: "live against simulated on the same arrivals, emulated accelerators; recorded events replayed",
+    isNotFor: "speed; a machine that does anything else meanwhile",
+    takes: "7 min",
+    isQuick: false,
+    run: async (options) => (await import("./parity.js")).benchParity(timed(options)),
+  },
+  {
     name: "doors",
     isFor: "what routing, parsing and answering one binary inference cost against bare echoes of the same bytes",
     isNotFor: "capacity, scheduling, large bodies",

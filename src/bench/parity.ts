@@ -32,6 +32,7 @@ import { type PeakGoodput, peakGoodputAsync } from "../report/goodput.js";
 import { staggeredCapacityRps } from "../report/scenario-goodput.js";
 import { SimulationPool } from "../report/simulation-pool.js";
 import { simulateBadRates } from "../sim/simulate.js";
+import type { BenchResult } from "./core-bench.js";
 
 export interface ParitySetting {
   readonly name: string;
@@ -99,9 +100,58 @@ export interface ParityOptions {
   readonly onProgress?: (text: string) => void;
 }
 
+/** Live and simulated bad rates agree when they differ by at most this many points, or this share of the simulated one. */
+const AGREE_POINTS = 0.003;
+const AGREE_SHARE = 0.25;
+const SECONDS = 60;
 const WARMUP_S = 3;
 const ROOT = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 const COMMAND = path.join(ROOT, "bin", "rubato.js");
+
+export async function benchParity(options: {
+  readonly size: number;
+  readonly seconds: number | undefined;
+  readonly onProgress: (text: string) => void;
+}): Promise<BenchResult[]> {
+  const seconds = options.seconds ?? Math.max(2, SECONDS * options.size);
+  const results = await measureParity({ seconds, onProgress: options.onProgress });
+  return results.flatMap((result) => [peakResult(result), ...result.points.map((point) => pointResult(result, point))]);
+}
+
+function peakResult(result: ParityResult): BenchResult {
+  const { live_crossing_rps: live, simulated_crossing_rps: simulated } = result;
+  const ratio = live === null || simulated === null ? Number.NaN : live / simulated;
+  const rate = (rps: number | null): string => (rps === null ? "not crossed" : `${Math.round(rps)} r/s`);
+  return {
+    name: `peak goodput, ${result.setting}`,
+    value: ratio,
+    unit: "live / simulated",
+    detail: `live ${rate(live)}, simulated ${rate(simulated)} (1 % bad, interpolated)`,
+    digest: "",
+    figures: { live_rps: live ?? Number.NaN, simulated_rps: simulated ?? Number.NaN },
+  };
+}
+
+function pointResult(result: ParityResult, point: ParityPoint): BenchResult {
+  const { live_bad: live, simulated_bad: simulated } = point;
+  const agrees = Math.abs(live - simulated) <= Math.max(AGREE_POINTS, AGREE_SHARE * simulated);
+  const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
+  return {
+    name: `bad rate, ${result.setting}, ${point.rate_rps} r/s`,
+    value: 100 * (live - simulated),
+    unit: "points",
+    detail: [
+      `live ${percent(live)}, simulated ${percent(simulated)} of ${point.arrived}: ${agrees ? "agree" : "differ"}`,
+      point.void ? "VOID: the generator could not keep up" : "",
+      `replay ${point.replay_identical ? "identical" : "DIFFERS"} (${point.replayed_commands} commands)`,
+      `plans allow ${point.planned_control_us} + ${point.planned_response_us} us`,
+    ]
+      .filter((part) => part !== "")
+      .join("; "),
+    digest: "",
+    figures: { ...point, void: Number(point.void), replay_identical: Number(point.replay_identical) },
+  };
+}
 
 export async function measureParity(options: ParityOptions): Promise<ParityResult[]> {
   const results: ParityResult[] = [];
