@@ -33,6 +33,7 @@ import { staggeredCapacityRps } from "../report/scenario-goodput.js";
 import { SimulationPool } from "../report/simulation-pool.js";
 import { simulateBadRates } from "../sim/simulate.js";
 import type { BenchResult } from "./core-bench.js";
+import { serveProcess } from "./served-process.js";
 
 export interface ParitySetting {
   readonly name: string;
@@ -110,7 +111,7 @@ const COMMAND = path.join(ROOT, "bin", "rubato.js");
 
 export async function benchParity(options: {
   readonly size: number;
-  readonly seconds: number | undefined;
+  readonly seconds?: number;
   readonly onProgress: (text: string) => void;
 }): Promise<BenchResult[]> {
   const seconds = options.seconds ?? Math.max(2, SECONDS * options.size);
@@ -222,42 +223,18 @@ async function serveUnderLoad(
   seconds: number,
   seed: number,
 ): Promise<boolean> {
-  const config = path.join(folder, "rubato.config.yaml");
-  await writeFile(
-    config,
-    JSON.stringify({
-      groups: { emulated: { kind: "emulated", count: setting.accelerators } },
-      event_log: { file: log, max_bytes: 4e9 },
-      log: { level: "warn" },
-    }),
-  );
-  const server = spawn(
-    process.execPath,
-    [COMMAND, "serve", "--config", config, "--models", path.join(folder, "models"), "--http", "0", "--grpc", "0"],
-    {
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
-  const exited = new Promise<void>((resolve) => server.once("exit", () => resolve()));
+  const server = await serveProcess(folder, {
+    models: "models",
+    groups: { emulated: { kind: "emulated", count: setting.accelerators } },
+    event_log: { file: log, max_bytes: 4e9 },
+  });
   try {
-    const url = await readyUrl(server.stdout);
-    const targets = setting.models.map((model) => `${url}/v2/models/${model.name}`);
-    const load = [
-      "load",
-      ...targets,
-      "--rate",
-      String(rateRps),
-      "--duration",
-      String(seconds + WARMUP_S),
-      "--warmup",
-      String(WARMUP_S),
-      "--seed",
-      String(seed),
-      "--json",
-      "--quiet",
-      "--no-spin",
-    ];
-    const child = spawn(process.execPath, [COMMAND, ...load], { stdio: ["ignore", "pipe", "inherit"] });
+    const targets = setting.models.map(({ name }) => `http://127.0.0.1:${server.httpPort}/v2/models/${name}`);
+    // Without spinning: the generator shares two cores with what it measures, and arrivals count as the server saw them.
+    const flags = { rate: rateRps, duration: seconds + WARMUP_S, warmup: WARMUP_S, seed };
+    const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    const args = [COMMAND, "load", ...targets, ...words, "--json", "--quiet", "--no-spin"];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
     let text = "";
     child.stdout.on("data", (chunk: Buffer) => {
       text += chunk.toString();
@@ -265,21 +242,8 @@ async function serveUnderLoad(
     await new Promise((resolve) => child.once("close", resolve));
     return (JSON.parse(text) as { void?: boolean }).void === true;
   } finally {
-    server.kill("SIGTERM");
-    await exited;
+    await server.stop();
   }
-}
-
-function readyUrl(stdout: NodeJS.ReadableStream): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = "";
-    stdout.on("data", (chunk: Buffer) => {
-      text += chunk.toString();
-      const url = /rubato ready: (http:\/\/\S+)/.exec(text)?.[1];
-      if (url !== undefined) resolve(url);
-    });
-    stdout.once("close", () => reject(new Error(`the server ended before it was ready: ${text}`)));
-  });
 }
 
 function scenarioOf(setting: ParitySetting, rateRps: number, network: NetworkDelays): ExpandedScenario {
