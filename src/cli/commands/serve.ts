@@ -2,6 +2,7 @@
 
 import { Command, Option } from "commander";
 import type { ServerConfig } from "../../config/server.js";
+import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { RunFailed } from "../exit.js";
 import { integerWithin } from "../option-values.js";
 import type { Output } from "../output.js";
@@ -10,6 +11,8 @@ import { packageVersion } from "../version.js";
 
 /** Ctrl-C is a person who waits; SIGTERM is a machine that may still be telling others to send elsewhere. */
 const QUIET_MS = { SIGINT: 100, SIGTERM: 2000 } as const;
+/** Under npm one Ctrl-C comes twice, from the terminal and from npm: that is not a person who insists. */
+const SAME_SIGNAL_US = 300_000;
 /** 128 + SIGINT: the convention for a process that was told twice. */
 const EXIT_AT_ONCE = 130;
 
@@ -64,10 +67,12 @@ async function serve(config: ServerConfig, output: Output): Promise<void> {
   });
   const { server, log } = running;
   const stopped = new Promise<void>((resolve, reject) => {
-    let isEnding = false;
+    let endingSince = Number.POSITIVE_INFINITY;
     const onSignal = (signal: keyof typeof QUIET_MS): void => {
-      if (isEnding) process.exit(EXIT_AT_ONCE);
-      isEnding = true;
+      const now = monotonicNow();
+      if (now - endingSince > SAME_SIGNAL_US) process.exit(EXIT_AT_ONCE);
+      if (Number.isFinite(endingSince)) return;
+      endingSince = now;
       log.info({ signal }, "not ready any more; finishing what is in flight");
       running.stop(QUIET_MS[signal]).then(resolve, reject);
     };
