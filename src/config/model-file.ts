@@ -32,30 +32,38 @@ const input = z.strictObject({
   variable_axis: axis.optional().describe("An axis whose extent differs between requests."),
   mode: z.enum(["pad", "equal"]).optional().describe("pad: up to the next bucket; equal: only equal extents share."),
   buckets: z.array(z.int().min(1)).min(1).max(64).optional().describe("Increasing extents of the variable axis."),
-  pad_value: z.number().optional(),
+  pad_value: z.number().optional().describe("What padding is filled with; default 0."),
   mask: z.boolean().optional().describe("An attention mask: made where a request leaves it out, padded with 0."),
   profile_value: z.number().optional().describe("What warm-up and profiling feed; default 0, for masks 1."),
-  profile_shape: shape.optional().describe("Extents for warm-up and profiling where the shape leaves them open."),
+  profile_shape: shape
+    .optional()
+    .describe("Extents for warm-up and profiling where the shape leaves them open; default 32 each."),
 });
 
 const output = z.strictObject({
-  datatype: DATATYPE.optional(),
-  shape: shape.optional(),
-  batch_axis: batchAxis.optional(),
+  datatype: DATATYPE.optional().describe("Only for emulated models."),
+  shape: shape.optional().describe("-1 = variable; the batch dimension included."),
+  batch_axis: batchAxis.optional().describe("Where the rows of the requests lie."),
   unpad: z
     .strictObject({
-      axis,
+      axis: axis.describe("Of the output."),
       of: z.string().min(1).describe("The padded input whose extent this axis follows."),
       scale: z.number().positive().default(1).describe("Output extent per input extent, e.g. 0.125."),
     })
-    .optional(),
+    .optional()
+    .describe("Cuts the output back to the request's own extent."),
 });
 
 const emulated = z
   .strictObject({
-    alpha_ms: z.number().min(0).optional(),
-    beta_ms: z.number().min(0).optional(),
-    table_ms: z.array(z.number().positive()).min(1).max(4096).optional(),
+    alpha_ms: z.number().min(0).optional().describe("Milliseconds that each row adds."),
+    beta_ms: z.number().min(0).optional().describe("Milliseconds that a batch costs whatever its size."),
+    table_ms: z
+      .array(z.number().positive())
+      .min(1)
+      .max(4096)
+      .optional()
+      .describe("Instead: milliseconds of 1, 2, 3, ... rows."),
   })
   .refine((value) => (value.table_ms === undefined) === (value.alpha_ms !== undefined && value.beta_ms !== undefined), {
     message: "must give either alpha_ms and beta_ms, or table_ms",
@@ -63,25 +71,44 @@ const emulated = z
 
 export const modelFileSchema = z.strictObject({
   slo_ms: z.number().positive().max(86_400_000).optional().describe("The promise. Absent: served as eager."),
-  policy: z.enum(["deferred", "eager", "timeout"]).optional(),
-  policy_options: z.record(z.string(), z.unknown()).default({}),
+  policy: z
+    .enum(["deferred", "eager", "timeout"])
+    .optional()
+    .describe("When batches leave; default deferred, without slo_ms eager."),
+  policy_options: z.record(z.string(), z.unknown()).default({}).describe("Options of the policy; see there."),
   group: z.string().min(1).optional().describe("Accelerator group; default cpu (emulated for emulated models)."),
   model_file: z.string().min(1).optional().describe("npm:PACKAGE/path, or a path relative to this folder."),
-  platform: z.enum(["onnx_onnxv1", "rubato_emulated"]).optional(),
-  batch_max: z.int().min(0).max(4096).optional(),
+  platform: z.enum(["onnx_onnxv1", "rubato_emulated"]).optional().describe("Default onnx_onnxv1."),
+  batch_max: z
+    .int()
+    .min(0)
+    .max(4096)
+    .optional()
+    .describe("Largest batch, rows; 0 = the model does not batch. Default 32, or max_batch_size of config.pbtxt."),
   batch_fixed: z.int().min(1).max(4096).optional().describe("The model accepts only this many rows."),
-  default_timeout_ms: z.number().positive().max(86_400_000).default(10_000),
-  timeout_max_ms: z.number().positive().max(86_400_000).default(60_000),
+  default_timeout_ms: z
+    .number()
+    .positive()
+    .max(86_400_000)
+    .default(10_000)
+    .describe("Deadline of a request without `timeout` where there is no slo_ms, milliseconds."),
+  timeout_max_ms: z
+    .number()
+    .positive()
+    .max(86_400_000)
+    .default(60_000)
+    .describe("Largest `timeout` that a request may ask for, milliseconds."),
   queue: z
     .strictObject({
-      requests_max: z.int().min(1).max(10_000_000).default(1000),
-      bytes_max: z.int().min(1).default(268_435_456),
+      requests_max: z.int().min(1).max(10_000_000).default(1000).describe("Waiting requests; one more is a 429."),
+      bytes_max: z.int().min(1).default(268_435_456).describe("Bytes of waiting inputs; more is a 429."),
     })
-    .prefault({}),
-  inputs: z.record(z.string(), input).default({}),
-  outputs: z.record(z.string(), output).default({}),
-  emulated: emulated.optional(),
-  apps: z.array(z.string().min(1)).max(1024).default([]),
+    .prefault({})
+    .describe("Limits of the model's queues."),
+  inputs: z.record(z.string(), input).default({}).describe("By name, what the model file does not say of an input."),
+  outputs: z.record(z.string(), output).default({}).describe("By name, what the model file does not say of an output."),
+  emulated: emulated.optional().describe("Times of an emulated model."),
+  apps: z.array(z.string().min(1)).max(1024).default([]).describe("Applications that send to the model, by name."),
 });
 
 export type ModelFile = z.infer<typeof modelFileSchema>;

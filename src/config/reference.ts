@@ -4,6 +4,7 @@
  * `node scripts/gen-docs.mjs` writes what this returns; a test fails when the committed files differ.
  */
 import { z } from "zod";
+import { modelFileSchema } from "./model-file.js";
 import { POLICY_NAMES, policyOptionSchemas } from "./policy-options.js";
 import { scenarioSchema } from "./scenario-schema.js";
 import { serverConfigSchema } from "./server-schema.js";
@@ -46,6 +47,14 @@ const PUBLISHED: readonly PublishedSchema[] = [
       "`rubato serve --config FILE`, usually `rubato.config.yaml`. Nothing in it is required, nor is the file. Flags of " +
       "the command override it.",
     schema: serverConfigSchema,
+  },
+  {
+    id: "model",
+    title: "Model",
+    intro:
+      "`rubato.yaml` in a model's folder. Nothing in it is required; `slo_ms` is the promise. What the model file and " +
+      "`config.pbtxt` say is not asked for again. [serving.md](serving.md) explains inputs and outputs by example.",
+    schema: modelFileSchema,
   },
 ];
 

@@ -1,5 +1,7 @@
 /** Peak goodput of scenarios: the search of goodput.ts over simulated runs, and the policies it is compared with. */
+
 import { type ExpandedScenario, withRate } from "../config/scenario.js";
+import type { DurationUs } from "../core/time.js";
 import { combineReports, type Report } from "../measure/report.js";
 import { type GoodputRun, type PeakGoodput, peakGoodputAsync } from "./goodput.js";
 import type { SimulationPool } from "./simulation-pool.js";
@@ -77,6 +79,8 @@ export async function scenarioGoodput(
 const TIMEOUT_FRACTIONS = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
 /** Seeds that the sweep uses before all seeds measure its winner. */
 const SWEEP_SEEDS = 2;
+/** Counted seconds of a run in the sweep. */
+const SWEEP_US = 15e6;
 
 /**
  * The policies every comparison stands beside: eager, with the better of its drop rules, and the best timeout of a sweep,
@@ -89,10 +93,12 @@ export async function baselineGoodputs(
 ): Promise<GoodputReport[]> {
   const tuned = async (choices: readonly PolicyChoice[]): Promise<GoodputReport> => {
     const seeds = options.seeds.slice(0, Math.max(2, SWEEP_SEEDS));
+    const durationUs = Math.min(scenario.durationUs, scenario.warmupUs + SWEEP_US) as DurationUs;
+    const short = { ...scenario, durationUs };
     let best = choices[0]!;
     let bestRps = -1;
     for (const choice of choices) {
-      const { peak_goodput_rps: rps } = await scenarioGoodput(scenario, pool, { ...options, choice, seeds });
+      const { peak_goodput_rps: rps } = await scenarioGoodput(short, pool, { ...options, choice, seeds });
       if (rps > bestRps) {
         best = choice;
         bestRps = rps;

@@ -19,7 +19,7 @@ const unavailable = (text: string): Ending => ({ code: "unavailable", retryAfter
 
 export const DROP_ENDINGS: Readonly<Record<DropReason, Ending>> = {
   expired: deadline("the deadline passed while the request was queued"),
-  infeasible: deadline("the model cannot answer by the deadline, even alone"),
+  infeasible: deadline("the deadline can no longer be met, not even by running the request alone and now"),
   "predicted-late": deadline("the request cannot be answered by its deadline behind what is queued"),
   "queue-full": exhausted("the model's queue holds its limit of requests"),
   "bytes-full": exhausted("the model's queue holds its limit of bytes"),

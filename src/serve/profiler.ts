@@ -44,12 +44,37 @@ const turnstile = new Turnstile();
 /**
  * The model must be loaded and its group otherwise idle.
  *
- * @throws ServingError invalid-argument naming the input whose extent is not known (profile_shape), or with the
- *   runtime's text when the model refuses synthetic inputs (profile_value).
+ * @throws ServingError with the runtime's text when the model refuses synthetic inputs, naming the settings that help
+ *   (profile_shape, profile_value).
  */
 export function profileModel(pool: WorkerPool, spec: ModelSpec, options: ProfileOptions = {}): Promise<ModelProfile> {
   if (spec.emulated !== null) return Promise.resolve(profileOfEmulated(spec));
-  return turnstile.pass(() => measure(pool, spec, options));
+  return turnstile
+    .pass(() => measure(pool, spec, options))
+    .catch((error: unknown) => {
+      throw withHint(error, spec);
+    });
+}
+
+/** A model that refuses the extents we made up needs its owner's word. */
+function withHint(error: unknown, spec: ModelSpec): unknown {
+  if (!(error instanceof ServingError)) return error;
+  const open = spec.inputs.filter((input) =>
+    input.shape.some(
+      (extent, axis) =>
+        extent < 0 &&
+        axis !== input.batchAxis &&
+        axis !== input.variable?.axis &&
+        (input.profileShape?.[axis] ?? -1) < 0,
+    ),
+  );
+  if (open.length === 0) return error;
+  const keys = open.map((input) => `inputs.${input.name}.profile_shape`).join(", ");
+  return new ServingError(
+    error.code,
+    `${error.message} (profiled with 32 where nothing says more: give ${keys} in rubato.yaml)`,
+    error.details,
+  );
 }
 
 async function measure(pool: WorkerPool, spec: ModelSpec, options: ProfileOptions): Promise<ModelProfile> {

@@ -140,7 +140,8 @@ describe("onnx model", () => {
     const model = await onFile(weighted, spec);
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.array(fc.float({ min: -100, max: 100, noNaN: true }), { minLength: 1, maxLength: 16 }), {
+        // Of order 1, for which the promise of 1e-5 is meant: sums of larger values cancel to more than that in FP32.
+        fc.array(fc.array(fc.float({ min: -1, max: 1, noNaN: true }), { minLength: 1, maxLength: 16 }), {
           minLength: 1,
           maxLength: 6,
         }),

@@ -1,14 +1,14 @@
 /** Inputs that nobody sent, for warm-up and for measuring run times. */
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import { writeBytesElements } from "../wire/bytes-tensor.js";
-import { ServingError } from "../wire/serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
 import { fillBytes } from "./fill.js";
 
+/** What an axis that nothing gives an extent is warmed up and profiled with; real requests correct the times. */
+export const OPEN_EXTENT = 32;
+
 /**
  * One member of `rows` rows; `extent` along the variable axis of every input that has one.
- *
- * @throws ServingError invalid-argument naming the input and axis whose extent nothing gives.
  */
 export function syntheticInputs(spec: ModelSpec, rows: number, extent: number | null): Tensor[] {
   return spec.inputs.filter((input) => !input.optional || input.mask === true).map((input) => one(input, rows, extent));
@@ -23,10 +23,7 @@ function one(input: TensorSpec, rows: number, extent: number | null): Tensor {
     if (given !== undefined && given >= 0) return given;
     const bucket = axis === input.variable?.axis ? input.variable.buckets[0] : undefined;
     if (bucket !== undefined) return bucket;
-    throw new ServingError(
-      "invalid-argument",
-      `input '${input.name}' axis ${axis} has no extent to run with: give inputs.${input.name}.profile_shape in rubato.yaml`,
-    );
+    return OPEN_EXTENT;
   });
   const datatype = input.datatype as Datatype;
   const count = elementCount(shape);

@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import { ConfigError } from "../../config/config-error.js";
 import type { ScenarioGoodputOptions } from "../../report/scenario-goodput.js";
+import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { integerWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { renderGoodput } from "../report-view.js";
@@ -16,6 +17,9 @@ interface GoodputOptions extends ScenarioOptions {
   readonly baselines?: boolean;
   readonly json?: boolean;
 }
+
+/** Between lines of progress where they cannot be drawn over each other. */
+const PROGRESS_US = 5_000_000;
 
 export function goodputCommand(output: Output): Command {
   const command = new Command("goodput")
@@ -52,18 +56,31 @@ Examples:
         import("../../report/simulation-pool.js"),
       ]);
       const { policy, policyOptions } = scenario;
+      let quietUntil = 0;
       const showProgress = output.interactive && !options.json;
       const search: Omit<ScenarioGoodputOptions, "choice"> = {
         seeds: Array.from({ length: options.seeds }, (_, i) => (scenario.seed + i) % SEED_SPACE),
         onProgress: ({ policy: name, rateRps, badRate }) => {
-          if (!showProgress) return;
-          output.note(`\r\x1b[K${name}: ${formatNumber(rateRps)} requests/s, ${formatPercent(badRate)} bad`);
+          if (options.json) return;
+          const line = `${name}: ${formatNumber(rateRps)} requests/s, ${formatPercent(badRate)} bad`;
+          if (showProgress) output.note(`\r\x1b[K${line}`);
+          else if (monotonicNow() > quietUntil) {
+            output.note(line);
+            quietUntil = monotonicNow() + PROGRESS_US;
+          }
         },
       };
       const pool = new SimulationPool();
       try {
         const own = await scenarioGoodput(scenario, pool, { ...search, choice: { policy, policyOptions } });
         const wantsBaselines = options.baselines ?? options.policy === undefined;
+        if (wantsBaselines && !options.json) {
+          if (showProgress) output.note("\r\x1b[K");
+          const peak = `${formatNumber(own.peak_goodput_rps)} requests/s (95 %: ${formatNumber(own.low_rps)} to ${formatNumber(own.high_rps)})`;
+          output.note(
+            `${policy}: peak ${peak}. Now eager and a sweep of timeouts beside it, which takes longer (--no-baselines: without)`,
+          );
+        }
         const report = wantsBaselines ? { ...own, beside: await baselineGoodputs(scenario, pool, search) } : own;
         if (showProgress) output.note("\r\x1b[K");
         if (options.json) writeJson(output, report);
