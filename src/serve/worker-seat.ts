@@ -161,7 +161,7 @@ export class WorkerSeat {
 
   async unload(handle: number): Promise<void> {
     if (!this.handles.delete(handle)) return;
-    await this.request({ kind: "unload", handle });
+    await this.inTime(this.request({ kind: "unload", handle }), this.options.loadTimeoutMs, "unload");
   }
 
   /** Anything else that is answered; the accelerator's clock for hangs stands still while timings run. */
@@ -170,7 +170,10 @@ export class WorkerSeat {
     const isTiming = message.kind === "time";
     if (isTiming) this.timings++;
     try {
-      return await this.process.request(message);
+      const answer = this.process.request(message);
+      // Each run may take as long as a load, which warms up with runs of every size.
+      if (isTiming) return await this.inTime(answer, message.runs * this.options.loadTimeoutMs, "timing");
+      return await answer;
     } finally {
       if (isTiming) {
         this.timings--;

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { ModelSpec } from "../../src/config/model.js";
 import { durationUs } from "../../src/core/time.js";
 import { interpolateTable } from "../../src/serve/model-profile.js";
 import { profileModel } from "../../src/serve/profiler.js";
@@ -342,6 +343,23 @@ describe("onnx accelerators", () => {
     expect([...sizes]).toEqual([2, 3]);
     await probe.pool.unload("m");
     expect(await probe.run(0, "m", [member(1, 2)])).toMatchObject({ cause: "no-accelerator" });
+  });
+
+  test("loaded beside: each batch runs on what it was meant for, until that is released", async () => {
+    await start(1);
+    const old = matmul("m");
+    await probe.pool.load(old);
+    const next = { ...matmul("m", 3), version: "2", outputs: [tensorSpec("y", "FP32", [-1, 3])] };
+    await probe.pool.loadBeside(next);
+    const columns = async (spec?: ModelSpec) => {
+      const ended = await probe.run(0, "m", [member(1, 2)], spec === undefined ? {} : { spec });
+      return ended.kind === "finished" ? ended.outputs[0]![0]!.shape[1] : ended.cause;
+    };
+    expect([await columns(old), await columns(next), await columns()]).toEqual([2, 3, 3]);
+    await probe.pool.release(next);
+    expect([await columns(old), await columns(next), await columns()]).toEqual([2, "no-accelerator", 2]);
+    await probe.pool.release(old);
+    expect(await columns()).toBe("no-accelerator");
   });
 
   test("frames beyond the limit are refused with limit and size, both ways", async () => {
