@@ -39,6 +39,8 @@ interface Work {
   readonly promise: Promise<void>;
 }
 
+const LOAD_ATTEMPTS = 3;
+
 export class ModelTable {
   private readonly entries = new Map<string, Entry>();
   private readonly busy = new Map<string, Work>();
@@ -67,17 +69,28 @@ export class ModelTable {
         });
   }
 
-  /** Loads every model listed, one at a time; the others are served if one is broken. @returns how many failed. */
-  async loadAll(): Promise<number> {
+  /**
+   * Loads every model listed, one at a time; the others are served if one is broken.
+   *
+   * @param retryMs wait before a load that its worker did not live to end is tried again, at most twice: nobody else
+   *   would ask for it. @returns how many failed.
+   */
+  async loadAll(retryMs: number): Promise<number> {
     let failed = 0;
-    for (const name of [...this.entries.keys()]) {
+    for (const name of [...this.entries.keys()]) if (!(await this.loadPatiently(name, retryMs))) failed++;
+    return failed;
+  }
+
+  private async loadPatiently(name: string, retryMs: number): Promise<boolean> {
+    for (let attempt = 1; ; attempt++) {
       try {
         await this.load(name);
-      } catch {
-        failed++;
+        return true;
+      } catch (error) {
+        if (ServingError.from(error).code !== "unavailable" || attempt === LOAD_ATTEMPTS) return false;
+        await new Promise((resolve) => setTimeout(resolve, retryMs));
       }
     }
-    return failed;
   }
 
   /** The model that serves this name. @throws ServingError not-found or unavailable, naming model and version. */

@@ -398,6 +398,18 @@ describe("onnx accelerators", () => {
     for (const i of [0, 1]) expect(await probe.run(i, "m", [member(1, 2)])).toMatchObject({ kind: "finished" });
   });
 
+  test("a worker that stands still holds up no unload: it is replaced", async () => {
+    await start(1, { loadTimeoutMs: 2000 });
+    await probe.pool.load(matmul("m"));
+    await probe.pool.load(matmul("other"));
+    process.kill(probe.pool.pidOf(0), "SIGSTOP");
+    const back = probe.next((event) => event.kind === "joined");
+    await probe.pool.unload("m");
+    await back;
+    expect(probe.logs.join("\n")).toContain("unload took longer than 2000 ms");
+    expect(await probe.run(0, "other", [member(1, 2)])).toMatchObject({ kind: "finished" });
+  });
+
   test("a worker over its memory limit is replaced, and says why", async () => {
     await start(1, { memoryBytesMax: 1, respawnMinMs: 3000 });
     await probe.next((event) => event.kind === "left");

@@ -1,6 +1,7 @@
 /** D3 (recovery after a stall), D8 (tails stay flat), D2 and failing workers, over a fake pool. */
 import { afterEach, describe, expect, it } from "vitest";
 import { durationUs } from "../../src/core/time.js";
+import { ServingError } from "../../src/wire/serving-error.js";
 import { type Ended, FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 let fake: FakeServer;
@@ -197,6 +198,16 @@ describe("loading and unloading", () => {
     await expect(fake.server.load("m", {})).rejects.toThrow();
     expect((await fake.infer()).reply).not.toBeNull();
     expect(fake.pool.loaded.length).toBe(1);
+  });
+
+  it("at the start, a load that its worker did not live to end is tried again", async () => {
+    fake = new FakeServer([modelSpec()], [group(1)]);
+    fake.pool.loadError = new ServingError("unavailable", "worker process ended (signal SIGKILL)");
+    const started = fake.start();
+    await sleep(50);
+    fake.pool.loadError = null;
+    await started;
+    expect([fake.pool.loads, fake.server.ready, (await fake.infer()).reply !== null]).toEqual([2, true, true]);
   });
 
   it("refuses load and unload where models are not controlled by request", async () => {
