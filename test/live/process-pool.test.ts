@@ -495,6 +495,35 @@ test("no worker outlives a server that is killed, not even one that runs a batch
   expect(pids.map(isAlive)).toEqual([false, false]);
 });
 
+test("without file descriptors a worker is not replaced until there are some, and the server lives", async () => {
+  probe = new PoolProbe([group({ name: "emulated", kind: "emulated" })]);
+  const script = `
+    import { openSync, closeSync } from "node:fs";
+    import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/process-pool.js"))};
+    const groups = [{ name: "emulated", kind: "emulated", count: 1, threads: 1, scales: [1] }];
+    const logs = [];
+    const pool = new ProcessPool(groups, { respawnMinMs: 20, respawnMaxMs: 20, log: ({ message }) => logs.push(message) });
+    let joins = 0;
+    await pool.start((event) => { if (event.kind === "joined") joins++; });
+    const held = [];
+    try { for (;;) held.push(openSync("/dev/null")); } catch {}
+    process.kill(pool.pidOf(0), "SIGKILL");
+    const until = async (test) => { while (!test()) await new Promise((resolve) => setTimeout(resolve, 10)); };
+    await until(() => logs.some((text) => text.includes("no file descriptor is left")));
+    for (const file of held) closeSync(file);
+    await until(() => joins === 2);
+    await pool.stop(1000);
+    console.log("replaced");
+  `;
+  const command = `ulimit -n 128; exec "$0" --input-type=module -e "$1"`;
+  const child = spawn("bash", ["-c", command, process.execPath, script], { stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  expect([await new Promise((resolve) => child.once("exit", resolve)), said]).toEqual([0, "replaced\n"]);
+});
+
 test("a server whose own thread stood still does not take its workers for hung", async () => {
   probe = new PoolProbe([group({ name: "emulated", kind: "emulated" })], { hangFloorMs: 200 });
   await probe.start();
