@@ -38,6 +38,6 @@ export function reportError(error: unknown, stderr: { write(text: string): unkno
 export function endOnClosedPipe(stream: NodeJS.WriteStream): void {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(EXIT_OK);
-    throw error;
+    process.exit(reportError(new RunFailed(`the result cannot be written: ${error.message}`)));
   });
 }

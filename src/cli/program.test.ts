@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -240,4 +241,17 @@ describe("rubato check", () => {
     );
     expect((await rubato("check", "src/cli/commands")).code).toBe(2);
   });
+});
+
+it("a result that cannot be written is a failed run, in one line", () => {
+  const stdout = openSync("/dev/full", "w");
+  const { status, stderr } = spawnSync(process.execPath, ["bin/rubato.js", "--version"], {
+    stdio: ["ignore", stdout, "pipe"],
+    encoding: "utf8",
+  });
+  closeSync(stdout);
+  expect([status, stderr]).toEqual([
+    1,
+    "rubato: the result cannot be written: ENOSPC: no space left on device, write\n",
+  ]);
 });

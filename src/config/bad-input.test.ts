@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ConfigError } from "./config-error.js";
 import { loadScenarioFrom } from "./scenario.js";
 import { serverConfigFrom } from "./server.js";
-import { parseSource, sourceOf } from "./source.js";
+import { parseSource, readText, sourceOf } from "./source.js";
 import { parseRateTrace, parseReplay } from "./traces.js";
 
 /** What is wrong, the text, and what the message must say (each must occur in it). */
@@ -597,3 +597,7 @@ function acceptsOrRefuses(run: () => unknown): string | null {
     throw error;
   }
 }
+
+it("a file without an end is not read to it", () => {
+  expect(() => readText("/dev/zero", 100_000)).toThrow("/dev/zero: must be at most 100000 bytes; has more");
+});

@@ -1,5 +1,5 @@
 /** A YAML or JSON text as plain values, with the line of every field, so that an error can point at it. */
-import { readFileSync, statSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { isMap, isPair, LineCounter, type Node, parseDocument } from "yaml";
 import { ConfigError, type ConfigIssue, type FieldPath, formatPath } from "./config-error.js";
 
@@ -31,18 +31,36 @@ export function readText(file: string, bytesMax: number): string {
     const stat = statSync(file);
     if (stat.isDirectory()) throw refusal(file, "must be a file; is a folder");
     if (stat.size > bytesMax) throw refusal(file, `must be at most ${bytesMax} bytes; has ${stat.size}`);
-    bytes = readFileSync(file);
+    bytes = readAtMost(file, bytesMax + 1);
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
     throw refusal(file, code === "ENOENT" ? "no such file" : `cannot be read (${code})`);
   }
-  if (bytes.length > bytesMax) throw refusal(file, `must be at most ${bytesMax} bytes; has ${bytes.length}`);
+  if (bytes.length > bytesMax) throw refusal(file, `must be at most ${bytesMax} bytes; has more`);
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
     throw refusal(file, "must be UTF-8 text");
   }
+}
+
+/** A device or a pipe has no size, and may have no end. */
+function readAtMost(file: string, bytesMax: number): Buffer {
+  const chunks: Buffer[] = [];
+  const descriptor = openSync(file, "r");
+  try {
+    for (let left = bytesMax; left > 0; ) {
+      const chunk = Buffer.allocUnsafe(Math.min(left, 65_536));
+      const count = readSync(descriptor, chunk, 0, chunk.length, null);
+      if (count === 0) break;
+      chunks.push(chunk.subarray(0, count));
+      left -= count;
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+  return Buffer.concat(chunks);
 }
 
 /** Parses YAML, or JSON when the name ends in `.json`. @throws ConfigError with the line of the syntax error. */

@@ -85,3 +85,18 @@ describe("accelerator table", () => {
     expect([table.freeAt[0], table.inFlight(0), table.count]).toEqual([900, 1, 1]);
   });
 });
+
+test("the fastest is known through joins, rejoins and leaves in any order", () => {
+  const table = new AcceleratorTable(4);
+  const scales = [3, 2, 5, 4];
+  scales.forEach((scale, id) => table.join(id, scale, 0));
+  expect(table.fastestScale).toBe(2);
+  table.join(1, 6, 1);
+  expect(table.fastestScale).toBe(3);
+  table.leave(0);
+  expect(table.fastestScale).toBe(4);
+  for (const id of [1, 2, 3]) table.leave(id);
+  expect(table.fastestScale).toBe(1);
+  table.join(2, 7, 2);
+  expect(table.fastestScale).toBe(7);
+});

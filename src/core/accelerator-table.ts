@@ -77,7 +77,8 @@ export class AcceleratorTable {
   join(id: AcceleratorId, scale: number, at: number): void {
     invariant(id >= 0 && id < this.capacity, `accelerator must be in [0, ${this.capacity}); was ${id}`);
     invariant(scale > 0, `accelerator scale must be above 0; was ${scale}`);
-    if (this.present[id] === 0) this.presentCount++;
+    const wasPresent = this.present[id] === 1;
+    if (!wasPresent) this.presentCount++;
     this.present[id] = 1;
     this.declared[id] = scale;
     this.measured[id] = scale;
@@ -86,7 +87,9 @@ export class AcceleratorTable {
     this.trust[id] = MEASURED;
     this.doubts[id] = 0;
     this.trialAt[id] = Number.POSITIVE_INFINITY;
-    this.refresh();
+    // One more can only be faster; looking at all for each of 65,536 would take as long as a run.
+    if (wasPresent || this.presentCount === 1) this.refresh();
+    else if (scale < this.fastest) this.fastest = scale;
   }
 
   leave(id: AcceleratorId): void {

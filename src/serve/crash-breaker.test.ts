@@ -3,7 +3,9 @@ import type { DurationUs, TimeUs } from "../core/time.js";
 import { CrashBreaker } from "./crash-breaker.js";
 
 const at = (us: number) => us as TimeUs;
-const breaker = () => new CrashBreaker({ killsMax: 3, windowUs: 1000 as DurationUs, openUs: 500 as DurationUs });
+const us = (value: number) => value as DurationUs;
+const breaker = (togetherUs = 0) =>
+  new CrashBreaker({ killsMax: 3, windowUs: us(1000), togetherUs: us(togetherUs), openUs: us(500) });
 
 describe("crash breaker", () => {
   test("opens at the third death inside the window, for this model only", () => {
@@ -15,12 +17,18 @@ describe("crash breaker", () => {
 
   test("deaths further apart than the window do not add up", () => {
     const b = breaker();
-    expect([0, 600, 1200, 1800].map((us) => b.killed("m", at(us)))).toEqual([false, false, false, false]);
+    expect([0, 600, 1200, 1800].map((moment) => b.killed("m", at(moment)))).toEqual([false, false, false, false]);
+  });
+
+  test("workers that end together count once: that was no batch of this model", () => {
+    const b = breaker(50);
+    expect([0, 10, 20, 30, 40].map((moment) => b.killed("m", at(moment)))).toEqual([false, false, false, false, false]);
+    expect([b.killed("m", at(100)), b.killed("m", at(200))]).toEqual([false, true]);
   });
 
   test("lets one batch through afterwards: well ended closes it, another death opens it anew", () => {
     const b = breaker();
-    for (const us of [0, 1, 2]) b.killed("m", at(us));
+    for (const moment of [0, 1, 2]) b.killed("m", at(moment));
     expect(b.refusedUntil("m", at(502))).toBeNull();
     expect(b.refusedUntil("m", at(503))).not.toBeNull();
     expect(b.killed("m", at(510))).toBe(true);

@@ -9,6 +9,8 @@ import { after, type DurationUs, type TimeUs } from "../core/time.js";
 export interface BreakerRule {
   readonly killsMax: number;
   readonly windowUs: DurationUs;
+  /** Deaths within this time of a counted one are that one: whoever ends all workers at once is no model. */
+  readonly togetherUs: DurationUs;
   readonly openUs: DurationUs;
 }
 
@@ -37,7 +39,8 @@ export class CrashBreaker {
     const record = this.records.get(model) ?? { kills: [], openUntil: null, probing: false };
     this.records.set(model, record);
     record.kills = record.kills.filter((at) => at + this.rule.windowUs > now);
-    record.kills.push(now);
+    const last = record.kills.at(-1);
+    if (last === undefined || now - last > this.rule.togetherUs) record.kills.push(now);
     const opens = record.probing || (record.openUntil === null && record.kills.length >= this.rule.killsMax);
     if (opens) record.openUntil = after(now, this.rule.openUs);
     record.probing = false;

@@ -14,12 +14,19 @@ export class FileRecorder implements EventRecorder {
   private used = 0;
   private rowsLeft: number;
   private isOpen = true;
+  private readonly path: string;
+  private readonly onEnd: (why: string) => void;
 
-  /** @param bytesMax Of the whole file. @throws the file system's error. */
-  constructor(path: string, header: LogHeader, bytesMax: number) {
+  /**
+   * @param bytesMax Of the whole file. @param onEnd told once when recording ends before it is closed.
+   * @throws the file system's error.
+   */
+  constructor(path: string, header: LogHeader, bytesMax: number, onEnd: (why: string) => void) {
+    this.path = path;
+    this.onEnd = onEnd;
     this.file = openSync(path, "w");
     const head = encodeHeader(header);
-    writeSync(this.file, head);
+    writeAll(this.file, head);
     this.rowsLeft = Math.floor((bytesMax - head.byteLength) / (LOG_WIDTH * Float64Array.BYTES_PER_ELEMENT));
   }
 
@@ -38,13 +45,26 @@ export class FileRecorder implements EventRecorder {
     buffer[offset + 7] = e;
     this.used = offset + LOG_WIDTH;
     if (this.used === buffer.length || this.rowsLeft === 0) this.flush();
+    if (this.rowsLeft === 0 && this.isOpen) this.end("it has event_log.max_bytes");
   }
 
   /** Writes what is buffered; called when the scheduler has nothing to do. */
   flush(): void {
     if (this.used === 0 || !this.isOpen) return;
-    writeSync(this.file, new Uint8Array(this.buffer.buffer, 0, this.used * Float64Array.BYTES_PER_ELEMENT));
+    const bytes = new Uint8Array(this.buffer.buffer, 0, this.used * Float64Array.BYTES_PER_ELEMENT);
     this.used = 0;
+    try {
+      writeAll(this.file, bytes);
+    } catch (error) {
+      // A full disk ends the log, not the server. Readers take a last row that is cut for the end.
+      this.end((error as Error).message);
+    }
+  }
+
+  private end(why: string): void {
+    this.rowsLeft = 0;
+    this.close();
+    this.onEnd(`recording of events into ${this.path} ended: ${why}`);
   }
 
   close(): void {
@@ -52,4 +72,9 @@ export class FileRecorder implements EventRecorder {
     if (this.isOpen) closeSync(this.file);
     this.isOpen = false;
   }
+}
+
+/** A disk that is nearly full takes a part. */
+function writeAll(file: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.byteLength; ) at += writeSync(file, bytes, at);
 }

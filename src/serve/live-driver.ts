@@ -160,6 +160,7 @@ export class LiveDriver {
         dispatched: (record) => this.dispatched(record),
         ended: (slot, outcome, reason, execStartAt, at) => this.ended(slot, outcome, reason, execStartAt, at),
         broke: (error) => options.onBroken(error),
+        warned: (text) => options.log.warn(text),
       },
     );
   }
@@ -347,6 +348,7 @@ export class LiveDriver {
       this.options.pool.run(group.first + record.accelerator, {
         batch: id,
         model: model.spec.name,
+        spec: model.spec,
         members: members.map((member) => member.call?.inputs ?? NO_TENSORS),
         outputs: outputsWanted(members),
         earliestStartAt: timeUs(record.execAt),

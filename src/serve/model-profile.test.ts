@@ -142,3 +142,30 @@ describe("store", () => {
     expect(loadProfile(spec(), environment, null)).toBeNull();
   });
 });
+
+test("a stored profile that was cut or edited is measured anew: numbers out of bounds are not computed with", () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "rubato-profile-"));
+  const spec = modelSpec({ name: "m", folder, batchSizeMax: 4 });
+  const kept = profile(4, [point(null, 1, 100), point(null, 4, 200)]);
+  saveProfile(spec, kept, null);
+  expect(loadProfile(spec, environment, null)?.staleness).toBeNull();
+  const [first] = kept.points;
+  const broken: unknown[] = [
+    null,
+    [],
+    { ...kept, points: [null] },
+    { ...kept, points: [{ ...first, busy: undefined }] },
+    { ...kept, points: [{ ...first, busy: { p50Us: "abc" } }] },
+    { ...kept, points: [{ ...first, busy: { p50Us: -5 } }] },
+    { ...kept, points: [{ ...first, busy: { p50Us: 1e300 } }] },
+    { ...kept, points: [{ ...first, batchSize: 0 }] },
+    { ...kept, points: [{ ...first, extent: "8" }] },
+    { ...kept, batchMax: 4e9 },
+    { ...kept, environment: null },
+  ];
+  for (const content of broken) {
+    writeFileSync(path.join(folder, "1", "profile.json"), JSON.stringify(content));
+    expect(loadProfile(spec, environment, null)).toBeNull();
+  }
+  rmSync(folder, { recursive: true });
+});

@@ -30,11 +30,20 @@ interface Entry {
   reason: string;
   /** What is served; stays while a newer one is loading. */
   served: ServedModel | null;
+  /** Resolves when what was served before has done its last batch and is gone. */
+  gone: Promise<void>;
 }
+
+interface Work {
+  readonly kind: "load" | "unload";
+  readonly promise: Promise<void>;
+}
+
+const LOAD_ATTEMPTS = 3;
 
 export class ModelTable {
   private readonly entries = new Map<string, Entry>();
-  private readonly busy = new Map<string, Promise<void>>();
+  private readonly busy = new Map<string, Work>();
   private readonly source: ModelSource;
   private readonly pool: WorkerPool;
   private readonly driver: LiveDriver;
@@ -51,20 +60,37 @@ export class ModelTable {
   scan(): void {
     for (const name of this.source.names())
       if (!this.entries.has(name))
-        this.entries.set(name, { state: "UNAVAILABLE", version: "", reason: "not loaded", served: null });
+        this.entries.set(name, {
+          state: "UNAVAILABLE",
+          version: "",
+          reason: "not loaded",
+          served: null,
+          gone: Promise.resolve(),
+        });
   }
 
-  /** Loads every model listed, one at a time; the others are served if one is broken. @returns how many failed. */
-  async loadAll(): Promise<number> {
+  /**
+   * Loads every model listed, one at a time; the others are served if one is broken.
+   *
+   * @param retryMs wait before a load that its worker did not live to end is tried again, at most twice: nobody else
+   *   would ask for it. @returns how many failed.
+   */
+  async loadAll(retryMs: number): Promise<number> {
     let failed = 0;
-    for (const name of [...this.entries.keys()]) {
+    for (const name of [...this.entries.keys()]) if (!(await this.loadPatiently(name, retryMs))) failed++;
+    return failed;
+  }
+
+  private async loadPatiently(name: string, retryMs: number): Promise<boolean> {
+    for (let attempt = 1; ; attempt++) {
       try {
         await this.load(name);
-      } catch {
-        failed++;
+        return true;
+      } catch (error) {
+        if (ServingError.from(error).code !== "unavailable" || attempt === LOAD_ATTEMPTS) return false;
+        await new Promise((resolve) => setTimeout(resolve, retryMs));
       }
     }
-    return failed;
   }
 
   /** The model that serves this name. @throws ServingError not-found or unavailable, naming model and version. */
@@ -117,14 +143,26 @@ export class ModelTable {
 
   /** Loads or reloads from disk. Calls for a model that is being loaded share the one load. */
   load(name: string): Promise<void> {
-    const current = this.busy.get(name);
-    if (current !== undefined) return current;
-    return this.exclusively(name, () => this.loadNow(name));
+    return this.single(name, "load", () => this.loadNow(name));
   }
 
   /** Takes nothing new, serves what it has, leaves the workers. */
-  async unload(name: string): Promise<void> {
-    await this.busy.get(name)?.catch(() => {});
+  unload(name: string): Promise<void> {
+    return this.single(name, "unload", () => this.unloadNow(name));
+  }
+
+  /** One work at a time on a name: calls for what is under way share it, those for its opposite come after it. */
+  private async single(name: string, kind: Work["kind"], work: () => Promise<void>): Promise<void> {
+    for (let current = this.busy.get(name); current !== undefined; current = this.busy.get(name)) {
+      if (current.kind === kind) return current.promise;
+      await current.promise.catch(() => {});
+    }
+    const promise = work().finally(() => this.busy.delete(name));
+    this.busy.set(name, { kind, promise });
+    return promise;
+  }
+
+  private async unloadNow(name: string): Promise<void> {
     const entry = this.entries.get(name);
     if (entry === undefined)
       throw new ServingError("not-found", `Request for unknown model: '${name}' is not found`, {
@@ -132,27 +170,17 @@ export class ModelTable {
       });
     const { served } = entry;
     if (served === null) return;
-    await this.exclusively(name, async () => {
-      entry.state = "UNLOADING";
-      entry.served = null;
-      await this.driver.removeModel(served);
-      await this.pool.unload(name);
-      Object.assign(entry, { state: "UNAVAILABLE", reason: "unloaded" });
-      this.log.info({ model: name }, "model unloaded");
-    });
-  }
-
-  private exclusively(name: string, work: () => Promise<void>): Promise<void> {
-    const promise = work().finally(() => {
-      if (this.busy.get(name) === promise) this.busy.delete(name);
-    });
-    this.busy.set(name, promise);
-    return promise;
+    entry.state = "UNLOADING";
+    entry.served = null;
+    await Promise.all([this.driver.removeModel(served), entry.gone]);
+    await this.pool.unload(name);
+    Object.assign(entry, { state: "UNAVAILABLE", reason: "unloaded" });
+    this.log.info({ model: name }, "model unloaded");
   }
 
   private async loadNow(name: string): Promise<void> {
     const known = this.entries.get(name);
-    const entry: Entry = known ?? { state: "UNKNOWN", version: "", reason: "", served: null };
+    const entry: Entry = known ?? { state: "UNKNOWN", version: "", reason: "", served: null, gone: Promise.resolve() };
     if (entry.served === null) entry.state = "LOADING";
     entry.reason = "";
     const startedAt = performance.now();
@@ -162,8 +190,7 @@ export class ModelTable {
       spec = this.source.read(name);
       // Only what the repository holds is listed: asking for other names must not grow the table.
       this.entries.set(name, entry);
-      await this.pool.load(spec);
-      times = await this.source.times(spec);
+      times = await this.loadAndTime(spec);
     } catch (thrown) {
       const error = ServingError.from(thrown);
       entry.reason = error.message;
@@ -187,7 +214,23 @@ export class ModelTable {
       },
       "model ready",
     );
-    if (before !== null) void this.driver.removeModel(before);
+    if (before !== null) entry.gone = Promise.all([entry.gone, this.retire(before)]).then(() => {});
+  }
+
+  /** Beside what is served, which the requests checked against it go on to use; a failure leaves nothing behind. */
+  private async loadAndTime(spec: ModelSpec): Promise<ModelTimes> {
+    await this.pool.loadBeside(spec);
+    try {
+      return await this.source.times(spec);
+    } catch (error) {
+      await this.pool.release(spec);
+      throw error;
+    }
+  }
+
+  private async retire(model: ServedModel): Promise<void> {
+    await this.driver.removeModel(model);
+    await this.pool.release(model.spec);
   }
 
   /** An SLO that not even a lone request can keep: its requests will be refused as infeasible, and the owner should know. */

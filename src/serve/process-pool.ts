@@ -17,6 +17,7 @@ export type { PoolLog, ProcessPoolOptions } from "./pool-plan.js";
 
 const BREAKER_WINDOW_US = durationUs(60_000_000);
 const BREAKER_OPEN_US = durationUs(30_000_000);
+const BREAKER_TOGETHER_US = durationUs(250_000);
 
 interface Loading {
   readonly spec: ModelSpec;
@@ -26,7 +27,8 @@ interface Loading {
 export class ProcessPool implements WorkerPool {
   private readonly seats: readonly WorkerSeat[];
   private readonly seatOfAccelerator: readonly WorkerSeat[];
-  private readonly models = new Map<string, LoadedModel>();
+  /** What is loaded under each name, the newest last; never empty. */
+  private readonly models = new Map<string, LoadedModel[]>();
   private readonly loading = new Map<string, Loading>();
   private readonly breaker: CrashBreaker;
   private readonly warmUps = new Turnstile();
@@ -45,6 +47,7 @@ export class ProcessPool implements WorkerPool {
     this.breaker = new CrashBreaker({
       killsMax: options.breakerKillsMax ?? 5,
       windowUs: BREAKER_WINDOW_US,
+      togetherUs: BREAKER_TOGETHER_US,
       openUs: BREAKER_OPEN_US,
     });
     const plans = seatPlan(groups, options);
@@ -65,9 +68,17 @@ export class ProcessPool implements WorkerPool {
   }
 
   load(model: ModelSpec): Promise<void> {
+    return this.loadOnce(model, false);
+  }
+
+  loadBeside(model: ModelSpec): Promise<void> {
+    return this.loadOnce(model, true);
+  }
+
+  private loadOnce(model: ModelSpec, beside: boolean): Promise<void> {
     const current = this.loading.get(model.name);
     if (current !== undefined && isSameLoad(current.spec, model)) return current.promise;
-    const promise = this.loads.pass(() => this.loadEverywhere(model));
+    const promise = this.loads.pass(() => this.loadEverywhere(model, beside));
     const entry: Loading = { spec: model, promise };
     this.loading.set(model.name, entry);
     const done = (): void => {
@@ -77,7 +88,7 @@ export class ProcessPool implements WorkerPool {
     return promise;
   }
 
-  private async loadEverywhere(spec: ModelSpec): Promise<void> {
+  private async loadEverywhere(spec: ModelSpec, beside: boolean): Promise<void> {
     const group = this.groups.find((candidate) => candidate.name === spec.group);
     if (group === undefined)
       throw new ServingError(
@@ -104,21 +115,38 @@ export class ProcessPool implements WorkerPool {
       await this.unloadHandle(model.handle);
       throw error;
     }
-    const before = this.models.get(spec.name);
-    this.models.set(spec.name, model);
+    const before = this.models.get(spec.name) ?? [];
+    this.models.set(spec.name, beside ? [...before, model] : [model]);
     this.breaker.forget(spec.name);
     // Only now: until the new one was whole, requests had the old one.
-    if (before !== undefined) await this.unloadHandle(before.handle);
+    if (!beside) for (const { handle } of before) await this.unloadHandle(handle);
   }
 
   async unload(name: string): Promise<void> {
     await this.loads.pass(async () => {
-      const model = this.models.get(name);
-      if (model === undefined) throw new ServingError("not-found", `model '${name}' is not loaded`);
+      const loaded = this.models.get(name);
+      if (loaded === undefined) throw new ServingError("not-found", `model '${name}' is not loaded`);
       this.models.delete(name);
       this.breaker.forget(name);
+      for (const { handle } of loaded) await this.unloadHandle(handle);
+    });
+  }
+
+  async release(spec: ModelSpec): Promise<void> {
+    await this.loads.pass(async () => {
+      const loaded = this.models.get(spec.name) ?? [];
+      const model = loaded.find((candidate) => candidate.spec === spec);
+      if (model === undefined) return;
+      const rest = loaded.filter((candidate) => candidate !== model);
+      if (rest.length > 0) this.models.set(spec.name, rest);
+      else this.models.delete(spec.name);
       await this.unloadHandle(model.handle);
     });
+  }
+
+  private loaded(name: string, spec?: ModelSpec): LoadedModel | undefined {
+    const loaded = this.models.get(name);
+    return spec === undefined ? loaded?.at(-1) : loaded?.find((candidate) => candidate.spec === spec);
   }
 
   /** A worker that ends meanwhile has unloaded it as well. */
@@ -133,7 +161,7 @@ export class ProcessPool implements WorkerPool {
     extent: number | null,
     runs: number,
   ): Promise<BatchTiming> {
-    const loaded = this.models.get(model);
+    const loaded = this.loaded(model);
     if (loaded === undefined) throw new ServingError("not-found", `model '${model}' is not loaded`);
     const seat = this.seatOf(accelerator);
     const slot = accelerator - seat.first;
@@ -148,7 +176,7 @@ export class ProcessPool implements WorkerPool {
       return;
     }
     try {
-      this.seatOf(accelerator).run(accelerator, this.models.get(batch.model)!.handle, batch);
+      this.seatOf(accelerator).run(accelerator, this.loaded(batch.model, batch.spec)!.handle, batch);
     } catch (error) {
       if (!(error instanceof ServingError)) throw error;
       this.failLater(accelerator, batch.batch, "model-error", error.message);
@@ -157,7 +185,7 @@ export class ProcessPool implements WorkerPool {
 
   private refusal(accelerator: AcceleratorIndex, batch: RunBatch): { cause: FailCause; message: string } | null {
     if (this.stopping) return { cause: "draining", message: "the server is shutting down" };
-    const model = this.models.get(batch.model);
+    const model = this.loaded(batch.model, batch.spec);
     if (model === undefined) return { cause: "no-accelerator", message: `model '${batch.model}' is not loaded` };
     const seat = this.seatOf(accelerator);
     if (!seat.isJoined) return { cause: "worker-crashed", message: `accelerator ${accelerator} is being restarted` };
@@ -215,7 +243,7 @@ export class ProcessPool implements WorkerPool {
       emit: (event: PoolEvent): void => this.onEvent?.(event),
       survived: (model: string) => this.breaker.survived(model),
       log: this.log,
-      models: () => [...this.models.values()].filter((model) => model.spec.group === plan.group.name),
+      models: () => [...this.models.values()].flat().filter((model) => model.spec.group === plan.group.name),
       blame: (models: readonly string[]) => this.blame(models),
       warmUps: this.warmUps,
     };

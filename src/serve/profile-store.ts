@@ -68,13 +68,34 @@ export function loadProfile(
 function read(file: string): ModelProfile | null {
   try {
     if (!existsSync(file) || statSync(file).size > PROFILE_BYTES_MAX) return null;
-    const value = JSON.parse(readFileSync(file, "utf8")) as Partial<ModelProfile>;
-    const isUsable = value.schema === PROFILE_SCHEMA && Array.isArray(value.points) && value.points.length > 0;
-    return isUsable ? (value as ModelProfile) : null;
+    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
+    return isProfile(value) ? value : null;
   } catch {
     return null;
   }
 }
+
+const BATCH_MAX = 4096;
+/** Nobody waits a day for a batch. */
+const TIME_US_MAX = 86_400e6;
+
+/** Everything that is computed with is checked: a file that was cut, or edited, is measured anew. */
+function isProfile(value: unknown): value is ModelProfile {
+  if (!isRecord(value) || value.schema !== PROFILE_SCHEMA || !isWithin(value.batchMax, 1, BATCH_MAX)) return false;
+  const { points, environment } = value;
+  return Array.isArray(points) && points.length > 0 && points.every(isPoint) && isRecord(environment);
+}
+
+function isPoint(point: unknown): boolean {
+  if (!isRecord(point) || !isWithin(point.batchSize, 1, BATCH_MAX)) return false;
+  if (point.extent !== null && !isWithin(point.extent, 1, 2 ** 31)) return false;
+  return [point.alone, point.busy].every((times) => isRecord(times) && isTime(times.p50Us));
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+const isWithin = (value: unknown, min: number, max: number): boolean =>
+  typeof value === "number" && Number.isInteger(value) && value >= min && value <= max;
+const isTime = (value: unknown): boolean => typeof value === "number" && value >= 0 && value <= TIME_US_MAX;
 
 function stalenessOf(profile: ModelProfile, spec: ModelSpec, environment: ProfileEnvironment): string | null {
   const differs = (what: string, stored: unknown, present: unknown): string | null =>

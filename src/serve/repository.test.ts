@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import fc from "fast-check";
@@ -28,6 +28,14 @@ function graph(inputs: OnnxGraph["inputs"], outputs: OnnxGraph["outputs"]): Buff
   });
 }
 const plain = graph([value("x", ["batch", 3])], [value("y", ["batch", 3])]);
+
+test("a link to nowhere is no model and keeps none from being found", () => {
+  put("m/1/model.onnx", plain);
+  symlinkSync(path.join(root, "nowhere"), path.join(root, "dangling"));
+  symlinkSync(path.join(root, "nowhere"), path.join(root, "m", "2"));
+  expect(modelNames(root)).toEqual(["m"]);
+  expect(readModel(root, "m").versions).toEqual(["1"]);
+});
 
 describe("what a model file says is not asked again", () => {
   test("a first dimension shared by all is the batch axis; versions, defaults", () => {

@@ -79,11 +79,18 @@ export const looksLikeModel = (folder: string): boolean =>
 
 function subfolders(folder: string): string[] {
   try {
-    return readdirSync(folder).filter(
-      (name) => !name.startsWith(".") && statSync(path.join(folder, name)).isDirectory(),
-    );
+    return readdirSync(folder).filter((name) => !name.startsWith(".") && isFolder(path.join(folder, name)));
   } catch (cause) {
     throw new ServingError("invalid-argument", `${folder}: cannot be read: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** A link to nowhere, or what was removed since it was listed, is none. */
+function isFolder(file: string): boolean {
+  try {
+    return statSync(file).isDirectory();
+  } catch {
+    return false;
   }
 }
 

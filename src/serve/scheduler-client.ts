@@ -51,6 +51,8 @@ export interface SchedulerEvents {
   ended(slot: number, outcome: number, reason: number, execStartAt: number, at: number): void;
   /** The scheduler broke: nothing more will come. */
   broke(error: unknown): void;
+  /** The scheduler goes on, but the owner should know. */
+  warned(text: string): void;
 }
 
 export interface SchedulerClientOptions {
@@ -129,6 +131,7 @@ export class SchedulerClient {
     if (this.mode === "thread") {
       const thread = new Worker(compiled("./scheduler-thread.js"), { workerData: this.setup, name: "scheduler" });
       thread.on("error", (error) => this.broke(error));
+      thread.on("message", (text: string) => this.events.warned(text));
       thread.on("exit", (code) => {
         // Its last word may still be in the ring: the end of a thread can be known before that is read.
         try {

@@ -2,7 +2,7 @@
  * The scheduler's own thread: sleeps in Atomics.wait until a record comes or something is due (setTimeout has steps of
  * 1 ms; a deferred batch leaves within 0.1 ms of its time), reads the clock after every wake-up, takes a turn.
  */
-import { workerData } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { FileRecorder } from "./event-recorder.js";
 import { SchedulerLoop } from "./scheduler-loop.js";
@@ -13,7 +13,13 @@ const { eventLog } = setup;
 const recorder =
   eventLog === null
     ? null
-    : new FileRecorder(eventLog.file, { format: "rubato-events-1", groups: setup.groups }, eventLog.bytesMax);
+    : new FileRecorder(
+        eventLog.file,
+        { format: "rubato-events-1", groups: setup.groups },
+        eventLog.bytesMax,
+        // The port's only messages: warnings for the log.
+        (why) => parentPort?.postMessage(why),
+      );
 const loop = new SchedulerLoop(setup, (writer) => writer.waitForRoom(1000), recorder);
 
 let dueAt = Number.POSITIVE_INFINITY;

@@ -20,6 +20,9 @@ export interface ServerOptions extends LiveDriverOptions {
   readonly modelControl: "none" | "explicit";
 }
 
+/** Longer than a worker takes to be replaced. */
+const LOAD_RETRY_MS = 1000;
+
 /**
  * The server behind its doors: checks a call against its model, hands it to the driver, manages the models.
  *
@@ -43,7 +46,7 @@ export class Server implements Gateway {
   async start(): Promise<void> {
     await this.driver.start();
     this.models.scan();
-    if (this.options.modelControl === "none") this.failedLoads = await this.models.loadAll();
+    if (this.options.modelControl === "none") this.failedLoads = await this.models.loadAll(LOAD_RETRY_MS);
     if (this.phase === "starting") this.phase = "serving";
   }
 

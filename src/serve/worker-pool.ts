@@ -13,6 +13,8 @@ export type AcceleratorIndex = number;
 export interface RunBatch {
   readonly batch: number;
   readonly model: string;
+  /** What was loaded under the name: a batch runs on what its requests were checked against. Absent: the newest. */
+  readonly spec?: ModelSpec;
   /** Inputs of each member, unpadded, each with its own batch extent (usually 1). All members are of one share group. */
   readonly members: readonly (readonly Tensor[])[];
   /** Output names wanted by at least one member; empty = all. */
@@ -69,6 +71,13 @@ export interface WorkerPool {
   start(onEvent: (event: PoolEvent) => void): Promise<void>;
   /** Loads a model on every accelerator of its group. Rejects with ServingError and the runtime's text; a failed load changes nothing. */
   load(model: ModelSpec): Promise<void>;
+  /**
+   * The same, but what the name stood for stays loaded beside the new one until it is released, for the batches that
+   * were meant for it.
+   */
+  loadBeside(model: ModelSpec): Promise<void>;
+  /** Gives up one of the specs loaded under a name: an old one that is not needed any more, or a new one to go back. */
+  release(model: ModelSpec): Promise<void>;
   unload(name: string): Promise<void>;
   /** Measures executions on one accelerator while it is otherwise idle. */
   time(

@@ -86,7 +86,12 @@ export class WorkerProcess {
       if (error !== null) this.handlers.onLog("warn", `channel to worker ${this.pid} broke: ${error.message}`);
       this.kill();
     };
-    const streams = this.child.stdio as unknown as readonly Socket[];
+    const streams = this.child.stdio as unknown as readonly Socket[] | undefined;
+    if (streams === undefined) {
+      // Node gives up before there are pipes when it has no file descriptor for them; the error event comes later.
+      this.child.once("error", () => {});
+      throw new ServingError("unavailable", "a worker process needs pipes and no file descriptor is left (ulimit -n)");
+    }
     this.control = FrameChannel.over(streams[CONTROL_FD]!, { onFrame: (f) => this.onControl(f), onClose: broken });
     this.tensors = FrameChannel.over(
       streams[TENSOR_FD]!,

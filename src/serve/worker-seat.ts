@@ -50,6 +50,8 @@ export interface SeatOwner {
 
 /** A process that served this long is healthy: its next back-off starts small again. */
 const HEALTHY_US = 10_000_000;
+/** An unload waits for nothing: a worker that does not answer by then stands still. */
+const UNLOAD_LIMIT_MS = 10_000;
 /** A hang timer that fires later than this was kept from it: the server itself stood still, and nobody is to blame. */
 const TIMER_LATE_US = 250_000;
 
@@ -161,7 +163,8 @@ export class WorkerSeat {
 
   async unload(handle: number): Promise<void> {
     if (!this.handles.delete(handle)) return;
-    await this.request({ kind: "unload", handle });
+    const limitMs = Math.min(UNLOAD_LIMIT_MS, this.options.loadTimeoutMs);
+    await this.inTime(this.request({ kind: "unload", handle }), limitMs, "unload");
   }
 
   /** Anything else that is answered; the accelerator's clock for hangs stands still while timings run. */
@@ -170,7 +173,10 @@ export class WorkerSeat {
     const isTiming = message.kind === "time";
     if (isTiming) this.timings++;
     try {
-      return await this.process.request(message);
+      const answer = this.process.request(message);
+      // Each run may take as long as a load, which warms up with runs of every size.
+      if (isTiming) return await this.inTime(answer, message.runs * this.options.loadTimeoutMs, "timing");
+      return await answer;
     } finally {
       if (isTiming) {
         this.timings--;

@@ -33,7 +33,8 @@ export class FakePool implements WorkerPool {
   loads = 0;
   private readonly lanes: Lane[];
   private readonly scales: number[];
-  private readonly models = new Map<string, ModelSpec>();
+  /** What is loaded, one entry per load. */
+  private models: ModelSpec[] = [];
   private emit: (event: PoolEvent) => void = () => {};
 
   constructor(
@@ -60,11 +61,21 @@ export class FakePool implements WorkerPool {
     this.loads++;
     await new Promise((resolve) => setTimeout(resolve, 5));
     if (this.loadError !== null) throw this.loadError;
-    this.models.set(model.name, model);
+    this.models.push(model);
+  }
+
+  loadBeside(model: ModelSpec): Promise<void> {
+    return this.load(model);
+  }
+
+  async release(model: ModelSpec): Promise<void> {
+    const at = this.models.indexOf(model);
+    invariant(at >= 0, `model ${model.name} is released once`);
+    this.models.splice(at, 1);
   }
 
   async unload(name: string): Promise<void> {
-    this.models.delete(name);
+    this.models = this.models.filter((model) => model.name !== name);
   }
 
   time(): Promise<BatchTiming> {
@@ -74,7 +85,7 @@ export class FakePool implements WorkerPool {
   run(accelerator: number, batch: RunBatch): void {
     const lane = this.lanes[accelerator]!;
     invariant(lane.isUp, `accelerator ${accelerator} is not there`);
-    invariant(this.models.has(batch.model), `model ${batch.model} is not loaded`);
+    invariant(batch.spec !== undefined && this.models.includes(batch.spec), `model ${batch.model} is not loaded`);
     invariant(batch.members.length > 0 && batch.members.every((member) => member.length > 0), "members have inputs");
     invariant(
       lane.waiting.length + (lane.running === null ? 0 : 1) < 2,
@@ -82,6 +93,10 @@ export class FakePool implements WorkerPool {
     );
     if (lane.running === null) this.begin(accelerator, batch);
     else lane.waiting.push(batch);
+  }
+
+  get loaded(): readonly ModelSpec[] {
+    return this.models;
   }
 
   get holds(): number[] {

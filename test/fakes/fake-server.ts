@@ -62,6 +62,8 @@ export class FakeServer {
   /** Answers that came after the first of a call: must stay 0. */
   extraAnswers = 0;
   broken: unknown = null;
+  /** What timing a model fails with. */
+  timesError: Error | null = null;
   /** Rejects when the scheduler breaks: what is in flight then never ends. */
   readonly whenBroken: Promise<never>;
 
@@ -100,7 +102,10 @@ export class FakeServer {
           if (spec === undefined) throw new ServingError("not-found", `no model '${name}'`);
           return spec;
         },
-        times: async (spec) => new ModelTimes(spec, profileOfEmulated(spec)),
+        times: async (spec) => {
+          if (this.timesError !== null) throw this.timesError;
+          return new ModelTimes(spec, profileOfEmulated(spec));
+        },
       },
       ...options,
     });

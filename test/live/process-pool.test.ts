@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { ModelSpec } from "../../src/config/model.js";
 import { durationUs } from "../../src/core/time.js";
 import { interpolateTable } from "../../src/serve/model-profile.js";
 import { profileModel } from "../../src/serve/profiler.js";
@@ -344,6 +345,23 @@ describe("onnx accelerators", () => {
     expect(await probe.run(0, "m", [member(1, 2)])).toMatchObject({ cause: "no-accelerator" });
   });
 
+  test("loaded beside: each batch runs on what it was meant for, until that is released", async () => {
+    await start(1);
+    const old = matmul("m");
+    await probe.pool.load(old);
+    const next = { ...matmul("m", 3), version: "2", outputs: [tensorSpec("y", "FP32", [-1, 3])] };
+    await probe.pool.loadBeside(next);
+    const columns = async (spec?: ModelSpec) => {
+      const ended = await probe.run(0, "m", [member(1, 2)], spec === undefined ? {} : { spec });
+      return ended.kind === "finished" ? ended.outputs[0]![0]!.shape[1] : ended.cause;
+    };
+    expect([await columns(old), await columns(next), await columns()]).toEqual([2, 3, 3]);
+    await probe.pool.release(next);
+    expect([await columns(old), await columns(next), await columns()]).toEqual([2, "no-accelerator", 2]);
+    await probe.pool.release(old);
+    expect(await columns()).toBe("no-accelerator");
+  });
+
   test("frames beyond the limit are refused with limit and size, both ways", async () => {
     await start(1, { payloadBytesMax: 100_000 });
     await probe.pool.load(matmul("m", 100_000));
@@ -378,6 +396,18 @@ describe("onnx accelerators", () => {
     for (const pid of pids) process.kill(pid, "SIGKILL");
     await Promise.all(back);
     for (const i of [0, 1]) expect(await probe.run(i, "m", [member(1, 2)])).toMatchObject({ kind: "finished" });
+  });
+
+  test("a worker that stands still holds up no unload: it is replaced", async () => {
+    await start(1, { loadTimeoutMs: 2000 });
+    await probe.pool.load(matmul("m"));
+    await probe.pool.load(matmul("other"));
+    process.kill(probe.pool.pidOf(0), "SIGSTOP");
+    const back = probe.next((event) => event.kind === "joined");
+    await probe.pool.unload("m");
+    await back;
+    expect(probe.logs.join("\n")).toContain("unload took longer than 2000 ms");
+    expect(await probe.run(0, "other", [member(1, 2)])).toMatchObject({ kind: "finished" });
   });
 
   test("a worker over its memory limit is replaced, and says why", async () => {
@@ -463,6 +493,35 @@ test("no worker outlives a server that is killed, not even one that runs a batch
   server.kill("SIGKILL");
   for (let i = 0; i < 100 && pids.some(isAlive); i++) await new Promise((resolve) => setTimeout(resolve, 20));
   expect(pids.map(isAlive)).toEqual([false, false]);
+});
+
+test("without file descriptors a worker is not replaced until there are some, and the server lives", async () => {
+  probe = new PoolProbe([group({ name: "emulated", kind: "emulated" })]);
+  const script = `
+    import { openSync, closeSync } from "node:fs";
+    import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/process-pool.js"))};
+    const groups = [{ name: "emulated", kind: "emulated", count: 1, threads: 1, scales: [1] }];
+    const logs = [];
+    const pool = new ProcessPool(groups, { respawnMinMs: 20, respawnMaxMs: 20, log: ({ message }) => logs.push(message) });
+    let joins = 0;
+    await pool.start((event) => { if (event.kind === "joined") joins++; });
+    const held = [];
+    try { for (;;) held.push(openSync("/dev/null")); } catch {}
+    process.kill(pool.pidOf(0), "SIGKILL");
+    const until = async (test) => { while (!test()) await new Promise((resolve) => setTimeout(resolve, 10)); };
+    await until(() => logs.some((text) => text.includes("no file descriptor is left")));
+    for (const file of held) closeSync(file);
+    await until(() => joins === 2);
+    await pool.stop(1000);
+    console.log("replaced");
+  `;
+  const command = `ulimit -n 128; exec "$0" --input-type=module -e "$1"`;
+  const child = spawn("bash", ["-c", command, process.execPath, script], { stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  expect([await new Promise((resolve) => child.once("exit", resolve)), said]).toEqual([0, "replaced\n"]);
 });
 
 test("a server whose own thread stood still does not take its workers for hung", async () => {

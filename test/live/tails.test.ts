@@ -1,6 +1,7 @@
 /** D3 (recovery after a stall), D8 (tails stay flat), D2 and failing workers, over a fake pool. */
 import { afterEach, describe, expect, it } from "vitest";
 import { durationUs } from "../../src/core/time.js";
+import { ServingError } from "../../src/wire/serving-error.js";
 import { type Ended, FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 let fake: FakeServer;
@@ -155,6 +156,58 @@ describe("loading and unloading", () => {
     expect(fake.server.repositoryIndex(false)).toMatchObject([{ name: "m", state: "UNAVAILABLE", reason: "unloaded" }]);
     await expect(fake.server.load("nobody", {})).rejects.toMatchObject({ code: "not-found" });
     expect(fake.server.repositoryIndex(false).length).toBe(1);
+  });
+
+  it("a load called during an unload comes after it, and the other way round", async () => {
+    fake = await new FakeServer([modelSpec()], [group(1)], { modelControl: "explicit" }).start();
+    await fake.server.load("m", {});
+    const running = fake.infer();
+    await sleep(3);
+    const unload = fake.server.unload("m");
+    await Promise.all([unload, fake.server.load("m", {}), fake.server.unload("m")]);
+    expect((await running).reply).not.toBeNull();
+    expect(fake.server.modelReady("m", "")).toBe(true);
+    await Promise.all([fake.server.load("m", {}), fake.server.unload("m")]);
+    expect(fake.server.modelReady("m", "")).toBe(false);
+    expect(fake.pool.loaded).toEqual([]);
+  });
+
+  it("what waits when a model is reloaded runs on what it was checked against; only the new one is kept", async () => {
+    const specs = [modelSpec({ batchSizeMax: 1 })];
+    fake = await new FakeServer(specs, [group(1)], { modelControl: "explicit" }).start();
+    await fake.server.load("m", {});
+    const before = Array.from({ length: 5 }, () => fake!.infer());
+    specs[0] = modelSpec({ batchSizeMax: 1, version: "2", versions: ["2"] });
+    await fake.server.load("m", {});
+    expect((await fake.infer()).reply?.version).toBe("2");
+    expect(new Set((await Promise.all(before)).map(({ reply }) => reply?.version))).toEqual(new Set(["1"]));
+    const ran = fake.pool.runs.map(({ batch }) => batch.spec?.version);
+    expect(ran).toEqual(["1", "1", "1", "1", "1", "2"]);
+    await sleep(1);
+    expect(fake.pool.loaded.map(({ version }) => version)).toEqual(["2"]);
+  });
+
+  it("a model that loads and cannot be timed leaves nothing behind", async () => {
+    fake = await new FakeServer([modelSpec()], [group(1)], { modelControl: "explicit" }).start();
+    fake.timesError = new Error("no synthetic input");
+    await expect(fake.server.load("m", {})).rejects.toThrow();
+    expect(fake.pool.loaded).toEqual([]);
+    fake.timesError = null;
+    await fake.server.load("m", {});
+    fake.timesError = new Error("no synthetic input");
+    await expect(fake.server.load("m", {})).rejects.toThrow();
+    expect((await fake.infer()).reply).not.toBeNull();
+    expect(fake.pool.loaded.length).toBe(1);
+  });
+
+  it("at the start, a load that its worker did not live to end is tried again", async () => {
+    fake = new FakeServer([modelSpec()], [group(1)]);
+    fake.pool.loadError = new ServingError("unavailable", "worker process ended (signal SIGKILL)");
+    const started = fake.start();
+    await sleep(50);
+    fake.pool.loadError = null;
+    await started;
+    expect([fake.pool.loads, fake.server.ready, (await fake.infer()).reply !== null]).toEqual([2, true, true]);
   });
 
   it("refuses load and unload where models are not controlled by request", async () => {
