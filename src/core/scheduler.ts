@@ -4,6 +4,7 @@ import { invariant, violated } from "./invariant.js";
 import { Learner } from "./learner.js";
 import {
   DROP_CANCELLED,
+  DROP_PREDICTED_LATE,
   DROP_QUEUE_FULL,
   DROPPED,
   FAIL_MODEL_ERROR,
@@ -292,7 +293,10 @@ export class Scheduler implements CoreView {
   }
 
   drop(handle: RequestHandle, reason: number, at: number): void {
-    this.sink.end(handle, DROPPED, reason, -1, at);
+    // Out of time because nothing was there to run it: that is not the deadline's fault.
+    if (this.accelerators.count === 0 && reason <= DROP_PREDICTED_LATE)
+      this.sink.end(handle, FAILED, FAIL_NO_ACCELERATOR, -1, at);
+    else this.sink.end(handle, DROPPED, reason, -1, at);
     this.requests.release(handle);
   }
 

@@ -296,9 +296,12 @@ export class LiveDriver {
     if (request === undefined || !request.isOpen) return;
     const now = monotonicNow();
     const isWaiting = request.state === "waiting";
-    const error = isWaiting
-      ? this.errorFor(dropEnding(DROP_EXPIRED), "expired", request)
-      : this.errorFor(LATE_ENDING, "late", request);
+    const isNobodyThere = this.groups[request.model.group]!.presentCount === 0;
+    const error = !isWaiting
+      ? this.errorFor(LATE_ENDING, "late", request)
+      : isNobodyThere
+        ? this.errorFor(failEnding(FAIL_NO_ACCELERATOR), "no-accelerator", request)
+        : this.errorFor(dropEnding(DROP_EXPIRED), "expired", request);
     request.refuse(error, now, "deadline");
     // A policy that has not given it up yet must not run it.
     if (isWaiting) this.scheduler.cancel(slot);

@@ -19,6 +19,10 @@ export interface RepositorySourceOptions {
   readonly cacheDir: string | null;
 }
 
+const CHECK_RUNS = 5;
+/** A stored time within this factor of a fresh one is believed; batches correct the rest. */
+const HOLDS = 1.6;
+
 /** The repository on disk, with profiles kept beside the models and measured where none fits this machine. */
 export class RepositorySource implements ModelSource {
   private readonly pool: ProcessPool;
@@ -55,12 +59,28 @@ export class RepositorySource implements ModelSource {
     const stored = refresh
       ? null
       : loadProfile(spec, environmentOf(spec, group.threads, group.count, runtime), cacheDir);
-    if (stored !== null && stored.staleness === null) return stored.profile;
-    if (stored !== null) this.log.info({ model: spec.name, because: stored.staleness }, "the stored profile is stale");
+    const staleness = stored === null ? null : (stored.staleness ?? (await this.contradiction(spec, stored.profile)));
+    if (stored !== null && staleness === null) return stored.profile;
+    if (stored !== null) this.log.info({ model: spec.name, because: staleness }, "the stored profile is stale");
     const profile = await profileModel(this.pool, spec, { budgetMs: profileBudgetMs, runtime });
     const file = saveProfile(spec, profile, cacheDir);
     if (file === null)
       this.log.warn({ model: spec.name }, "the profile could not be kept: it is measured at every load");
     return profile;
+  }
+
+  /** A profile kept from a noisy hour would be believed for ever: a few runs of its first point say whether it still holds. */
+  private async contradiction(spec: ModelSpec, profile: ModelProfile): Promise<string | null> {
+    const [point] = profile.points;
+    if (point === undefined) return null;
+    let first = 0;
+    for (const group of this.pool.groups) {
+      if (group.name === spec.group) break;
+      first += group.count;
+    }
+    const { p50Us } = await this.pool.time(first, spec.name, point.batchSize, point.extent, CHECK_RUNS);
+    const ratio = p50Us / Math.max(1, point.alone.p50Us);
+    if (ratio < HOLDS && ratio > 1 / HOLDS) return null;
+    return `a batch of ${point.batchSize} takes ${(p50Us / 1000).toFixed(2)} ms now, ${(point.alone.p50Us / 1000).toFixed(2)} ms by the profile`;
   }
 }
