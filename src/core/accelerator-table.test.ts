@@ -87,9 +87,7 @@ describe("accelerator table", () => {
 });
 
 test("the fastest is known through joins, rejoins and leaves in any order", () => {
-  const table = new AcceleratorTable(4);
-  const scales = [3, 2, 5, 4];
-  scales.forEach((scale, id) => table.join(id, scale, 0));
+  const table = tableOf([3, 2, 5, 4]);
   expect(table.fastestScale).toBe(2);
   table.join(1, 6, 1);
   expect(table.fastestScale).toBe(3);
