@@ -9,13 +9,18 @@ import { after, type DurationUs, type TimeUs } from "../core/time.js";
 export interface BreakerRule {
   readonly killsMax: number;
   readonly windowUs: DurationUs;
-  /** Deaths within this time of a counted one are that one: whoever ends all workers at once is no model. */
+  /** Deaths of different workers within this time count as one: whoever ends all workers at once is no model. */
   readonly togetherUs: DurationUs;
   readonly openUs: DurationUs;
 }
 
+interface Kill {
+  readonly at: TimeUs;
+  readonly workers: Set<number>;
+}
+
 interface Record {
-  kills: TimeUs[];
+  kills: Kill[];
   /** Refuses until then; null while closed. */
   openUntil: TimeUs | null;
   probing: boolean;
@@ -34,13 +39,15 @@ export class CrashBreaker {
     return null;
   }
 
-  /** A worker ended while it ran a batch of this model. True when that opened the breaker. */
-  killed(model: string, now: TimeUs): boolean {
+  /** This worker (or its replacement) ended while it ran a batch of this model. True when that opened the breaker. */
+  killed(model: string, worker: number, now: TimeUs): boolean {
     const record = this.records.get(model) ?? { kills: [], openUntil: null, probing: false };
     this.records.set(model, record);
-    record.kills = record.kills.filter((at) => at + this.rule.windowUs > now);
+    record.kills = record.kills.filter(({ at }) => at + this.rule.windowUs > now);
     const last = record.kills.at(-1);
-    if (last === undefined || now - last > this.rule.togetherUs) record.kills.push(now);
+    const isTogether = last !== undefined && now - last.at <= this.rule.togetherUs && !last.workers.has(worker);
+    if (isTogether) last.workers.add(worker);
+    else record.kills.push({ at: now, workers: new Set([worker]) });
     const opens = record.probing || (record.openUntil === null && record.kills.length >= this.rule.killsMax);
     if (opens) record.openUntil = after(now, this.rule.openUs);
     record.probing = false;

@@ -244,14 +244,15 @@ export class ProcessPool implements WorkerPool {
       survived: (model: string) => this.breaker.survived(model),
       log: this.log,
       models: () => [...this.models.values()].flat().filter((model) => model.spec.group === plan.group.name),
-      blame: (models: readonly string[]) => this.blame(models),
+      blame: (models: readonly string[]) => this.blame(models, plan.first),
       warmUps: this.warmUps,
     };
   }
 
-  private blame(models: readonly string[]): void {
+  /** @param worker its first accelerator, the same for its replacements. */
+  private blame(models: readonly string[], worker: number): void {
     for (const model of new Set(models)) {
-      if (!this.breaker.killed(model, monotonicNow())) continue;
+      if (!this.breaker.killed(model, worker, monotonicNow())) continue;
       this.log(
         "error",
         `model '${model}' keeps ending its workers: its batches are refused for ${BREAKER_OPEN_US / 1e6} s`,
