@@ -1,7 +1,10 @@
 import type { NetworkDelays } from "../core/policy.js";
 
-/** Share of batches that the allowance is to cover: an accelerator that starts late makes the head of its batch late. */
-const COVERED = 0.95;
+/**
+ * Share of batches that the allowance is to cover: an accelerator that starts late makes the head of its batch late, and
+ * the promise is 99 %. Live bad rate at 0.9 of peak, one model on 4 emulated accelerators: 0.98 % with 0.95, 0.51 % with 0.99.
+ */
+const COVERED = 0.99;
 /** Step of the estimate per observation, as a share of it, and at least this many µs. */
 const STEP_SHARE = 0.05;
 const STEP_US_MIN = 5;
@@ -13,8 +16,8 @@ const CHANGE_SHARE = 0.15;
 const CHANGE_US = 30;
 
 /**
- * A quantile of a delay that drifts, tracked in one number: up by 0.95 of a step when an observation exceeds it, down by
- * 0.05 of a step when not, so that it rests where 95 % lie below.
+ * A quantile of a delay that drifts, tracked in one number: up by 0.99 of a step when an observation exceeds it, down by
+ * 0.01 of a step when not, so that it rests where 99 % lie below.
  */
 class TrackedDelay {
   us: number;

@@ -2,7 +2,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { linearTable, measuredTable, ProfiledLatency } from "../../src/core/latency.js";
-import { DROPPED } from "../../src/core/outcome.js";
 import { type CommandSink, Scheduler } from "../../src/core/scheduler.js";
 import { targetSize } from "../../src/policies/deferred/target-size.js";
 import { createPolicy } from "../../src/policies/registry.js";
