@@ -22,11 +22,22 @@ describe("delays measured for plans", () => {
     expect(meter.changed()).toBeNull();
   });
 
+  test("an allowance that was more than enough shrinks, one that was too small grows at once", () => {
+    const meter = new DelayMeter(START);
+    let planned = 300;
+    for (let index = 0; index < 4000; index++) {
+      meter.started(planned > 120 ? null : 120);
+      planned = meter.changed()?.controlUs ?? planned;
+    }
+    expect(planned).toBeGreaterThanOrEqual(90);
+    expect(planned).toBeLessThan(200);
+  });
+
   test("a stall of the machine is bounded, and forgotten", () => {
     const meter = new DelayMeter(START);
     for (let index = 0; index < 500; index++) meter.answered(2_000_000);
     expect(meter.changed()!.responseUs).toBe(20_000);
-    for (let index = 0; index < 5000; index++) meter.answered(100);
+    for (let index = 0; index < 2000; index++) meter.answered(100);
     expect(meter.changed()!.responseUs).toBeLessThan(200);
   });
 });

@@ -8,26 +8,43 @@ const COVERED = 0.99;
 /** Step of the estimate per observation, as a share of it, and at least this many µs. */
 const STEP_SHARE = 0.05;
 const STEP_US_MIN = 5;
+/** So many in a row below the estimate: it is too high, and shrinks by this, and more each time it happens again. */
+const CALM = 256;
+const CALM_SHARE = 0.8;
 const DELAY_US_MIN = 50;
 /** Beyond this a delay is a stall of the machine, which no allowance should learn. */
 const DELAY_US_MAX = 20_000;
 /** Plans are made anew for a change of at least this share and this many µs. */
 const CHANGE_SHARE = 0.15;
 const CHANGE_US = 30;
-
 /**
  * A quantile of a delay that drifts, tracked in one number: up by 0.99 of a step when an observation exceeds it, down by
- * 0.01 of a step when not, so that it rests where 99 % lie below.
+ * 0.01 of a step when not, so that it rests where 99 % lie below. Each observation says no more than "above" or "below",
+ * which is all that is known of a delay that the plan had covered.
  */
 class TrackedDelay {
   us: number;
+  private calm = 0;
+  private calmRounds = 0;
+
   constructor(startUs: number) {
     this.us = startUs;
   }
+
   observe(us: number): void {
     const step = Math.max(STEP_US_MIN, this.us * STEP_SHARE);
-    const moved = this.us + (us > this.us ? COVERED * step : (COVERED - 1) * step);
-    this.us = Math.min(DELAY_US_MAX, Math.max(DELAY_US_MIN, moved));
+    if (us > this.us) {
+      this.us += COVERED * step;
+      this.calm = 0;
+      this.calmRounds = 0;
+    } else {
+      this.us -= (1 - COVERED) * step;
+      if (++this.calm === CALM) {
+        this.calm = 0;
+        this.us *= CALM_SHARE ** ++this.calmRounds;
+      }
+    }
+    this.us = Math.min(DELAY_US_MAX, Math.max(DELAY_US_MIN, this.us));
   }
 }
 
@@ -46,9 +63,12 @@ export class DelayMeter {
     this.response = new TrackedDelay(start.responseUs);
   }
 
-  /** @param delayUs from the decision to dispatch until execution began, on an accelerator that was waiting for it. */
-  started(delayUs: number): void {
-    this.control.observe(delayUs);
+  /**
+   * @param delayUs from the decision to dispatch until execution began, on an accelerator that was waiting for it; null:
+   *   within the plan, by how much is not known (an emulated accelerator never starts early).
+   */
+  started(delayUs: number | null): void {
+    this.control.observe(delayUs ?? 0);
   }
 
   /** @param delayUs from the end of execution until the answer was handed to the client's connection. */

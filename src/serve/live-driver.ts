@@ -511,7 +511,8 @@ export class LiveDriver {
     const { meter } = group;
     meter.answered(answeredUs);
     // An emulated accelerator never starts before the plan: then its own delay was shorter by an unknown part.
-    if (running.wasIdle) meter.started(startedAt <= running.execAt ? 0 : startedAt - running.dispatchedAt);
+    const isWithin = group.spec.kind === "emulated" && startedAt <= running.execAt;
+    if (running.wasIdle) meter.started(isWithin ? null : startedAt - running.dispatchedAt);
     if (now < group.metersAt + METER_US || this.options.network !== undefined) return;
     group.metersAt = now;
     const delays = meter.changed();
