@@ -165,6 +165,30 @@ export const policyOptionSchemas = {
       "Triton's dynamic batcher: arrival order, preferred sizes, a delay counted from the oldest request, and the queue " +
         "policy.",
     ),
+  shepherd: z
+    .strictObject({
+      preemption: z
+        .boolean()
+        .default(true)
+        .describe("Whether a batch that runs is given up, its work lost, for a much larger one."),
+      preemption_factor: z
+        .number()
+        .min(1.01)
+        .max(1000)
+        .default(3.03)
+        .describe("How many times as large as the batch that runs a candidate must be to take its place."),
+      size_from: z
+        .enum(["earliest", "latest"])
+        .default("earliest")
+        .describe(
+          "How large a candidate is: `earliest` as many as its earliest deadline allows, `latest` as many as the latest " +
+            "deadlines allow, with earlier requests dropped where they would keep it smaller.",
+        ),
+    })
+    .describe(
+      "Shepherd's Flex, without its planner: at each arrival and completion the largest batch that would be in time, " +
+        "with preemption.",
+    ),
 } as const satisfies Record<string, z.ZodType>;
 
 export type PolicyName = keyof typeof policyOptionSchemas;

@@ -89,6 +89,13 @@ export interface CoreView {
   expired(key: QueueKey, at: number): void;
   /** From an arbiter: demand of a queue may be stale; refresh offers.demand. */
   refreshDemand(key: QueueKey, at: number): void;
+  /** From an arbiter: how many requests would the queue run on this accelerator, were it granted now? See Queue.countAt. */
+  countAt(key: QueueKey, accelerator: AcceleratorId, at: number): number;
+  /**
+   * From an arbiter: the batch that runs there is given up and its work lost. Its members go back to their queue with no
+   * try spent; what is committed behind it begins.
+   */
+  preempt(accelerator: AcceleratorId, at: number): void;
 }
 
 export interface Queue {
@@ -105,6 +112,11 @@ export interface Queue {
   /** Granted: choose the members now. @returns the batch, or -1. */
   take(accelerator: AcceleratorId, at: number): BatchId;
   refreshDemand(at: number): void;
+  /**
+   * Size of the batch that `take` would form on this accelerator now, the members of the queue's own batch that runs
+   * there counted as if they waited; 0: none. Changes nothing. Only for arbiters that weigh queues by it.
+   */
+  countAt?(accelerator: AcceleratorId, at: number): number;
 }
 
 export interface Arbiter {
@@ -123,6 +135,8 @@ export interface Arbiter {
 /** A row of the table of systems. */
 export interface Policy {
   readonly name: string;
+  /** Batches that an accelerator may hold, the running one counted. Default 2. */
+  readonly depth?: number;
   createQueue(key: QueueKey, spec: QueueSpec, core: CoreView): Queue;
   createArbiter(core: CoreView): Arbiter;
 }

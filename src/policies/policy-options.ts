@@ -23,6 +23,16 @@ export interface TimeoutOptions extends EagerOptions {
   readonly timeout_fraction?: number;
 }
 
+/** Shepherd Flex, as Symphony's authors re-implemented it. */
+export interface ShepherdOptions {
+  /** A running batch gives way to a candidate this many times its size. Default 3.03. */
+  readonly preemption_factor?: number;
+  /** Default true. */
+  readonly preemption?: boolean;
+  /** earliest (default): as many as the earliest deadline allows; latest: as many as the latest allow, the rest dropped. */
+  readonly size_from?: "earliest" | "latest";
+}
+
 /** TensorFlow Serving's names and defaults (BatchingParameters). */
 export interface TensorflowOptions {
   /** Default: the last allowed size, else 1000. Never above the largest batch of the model. */

@@ -1,6 +1,8 @@
 import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
 import { PullArbiter } from "./baselines/pull-arbiter.js";
+import { ShepherdArbiter } from "./baselines/shepherd-arbiter.js";
+import { ShepherdQueue } from "./baselines/shepherd-queue.js";
 import { TensorflowQueue } from "./baselines/tensorflow-queue.js";
 import { TritonQueue } from "./baselines/triton-queue.js";
 import { RankArbiter } from "./deferred/rank-arbiter.js";
@@ -8,12 +10,14 @@ import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js
 import type {
   DeferredOptions,
   EagerOptions,
+  ShepherdOptions,
   TensorflowOptions,
   TimeoutOptions,
   TritonOptions,
 } from "./policy-options.js";
 
 const RATE_WINDOW_S = 5;
+const SHEPHERD_PREEMPTION_FACTOR = 3.03;
 const TF_MAX_BATCH_SIZE = 1000;
 const TF_MAX_ENQUEUED_BATCHES = 10;
 
@@ -108,6 +112,18 @@ export function triton(options: TritonOptions = {}): Policy {
   };
 }
 
+/** Shepherd's Flex: the largest batch that can be run at once, running ones preempted. */
+export function shepherd(options: ShepherdOptions = {}): Policy {
+  const preemptionFactor =
+    (options.preemption ?? true) ? (options.preemption_factor ?? SHEPHERD_PREEMPTION_FACTOR) : Number.POSITIVE_INFINITY;
+  const queueOptions = { sizeFrom: options.size_from ?? "earliest" };
+  return {
+    name: "shepherd",
+    createQueue: (key, spec, core) => new ShepherdQueue(key, spec, core, queueOptions),
+    createArbiter: (core) => new ShepherdArbiter(core, { preemptionFactor }),
+  };
+}
+
 /** Every policy by its configured name. Options have been checked against the schema of the policy. */
 const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
   deferred,
@@ -115,6 +131,7 @@ const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
   timeout,
   tfserving,
   triton,
+  shepherd,
 };
 
 export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);

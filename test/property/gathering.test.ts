@@ -1,6 +1,7 @@
 /** Target size and head dropping, against straight readings of their definitions. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { violated } from "../../src/core/invariant.js";
 import { linearTable, measuredTable, ProfiledLatency } from "../../src/core/latency.js";
 import { DROPPED } from "../../src/core/outcome.js";
 import { type CommandSink, Scheduler } from "../../src/core/scheduler.js";
@@ -99,6 +100,10 @@ class Driver implements CommandSink {
   }
   dispatch(): void {}
   batchEnded(): void {}
+
+  preempt(): void {
+    violated("this policy does not preempt");
+  }
   end(request: number, outcome: number): void {
     if (outcome === DROPPED) this.dropped.push(this.scheduler.requests.tag[request]!);
   }
