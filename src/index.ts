@@ -15,6 +15,7 @@ export { runLoad } from "./load/run-load.js";
 export { Histogram } from "./measure/histogram.js";
 export { combineReports, conservation, type Report } from "./measure/report.js";
 export {
+  clockwork,
   createPolicy,
   deferred,
   eager,

@@ -23,6 +23,22 @@ export interface TimeoutOptions extends EagerOptions {
   readonly timeout_fraction?: number;
 }
 
+/** Clockwork's INFER5 scheduler; defaults are its constants. Equal care: all four times 0. */
+export interface ClockworkOptions {
+  /** An accelerator is given work while its plan ends less than this ahead, ms. Default 10. */
+  readonly schedule_ahead_ms?: number;
+  /** Taken off every deadline, ms. Default 5. */
+  readonly slo_margin_ms?: number;
+  /** A batch whose turn comes this much after its planned start, ms, is refused. Default 10; 0: never. */
+  readonly action_window_ms?: number;
+  /** Plans start no sooner than this after the decision, ms. Default 1. */
+  readonly control_delay_ms?: number;
+  /** Ascending, from 1. Default: any size (Clockwork: 1, 2, 4, 8, 16). */
+  readonly batch_sizes?: readonly number[];
+  /** Which accelerator is given work first. Default earliest-free. */
+  readonly first?: "lowest-id" | "earliest-free";
+}
+
 /** Shepherd Flex, as Symphony's authors re-implemented it. */
 export interface ShepherdOptions {
   /** A running batch gives way to a candidate this many times its size. Default 3.03. */

@@ -1,5 +1,7 @@
 import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
+import { ClockworkArbiter } from "./baselines/clockwork-arbiter.js";
+import { ClockworkQueue } from "./baselines/clockwork-queue.js";
 import { PullArbiter } from "./baselines/pull-arbiter.js";
 import { ShepherdArbiter } from "./baselines/shepherd-arbiter.js";
 import { ShepherdQueue } from "./baselines/shepherd-queue.js";
@@ -8,6 +10,7 @@ import { TritonQueue } from "./baselines/triton-queue.js";
 import { RankArbiter } from "./deferred/rank-arbiter.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type {
+  ClockworkOptions,
   DeferredOptions,
   EagerOptions,
   ShepherdOptions,
@@ -17,6 +20,8 @@ import type {
 } from "./policy-options.js";
 
 const RATE_WINDOW_S = 5;
+/** Batches that an accelerator may hold, far above what 10 ms of plan hold unless it hangs. */
+const CLOCKWORK_DEPTH = 64;
 const SHEPHERD_PREEMPTION_FACTOR = 3.03;
 const TF_MAX_BATCH_SIZE = 1000;
 const TF_MAX_ENQUEUED_BATCHES = 10;
@@ -112,6 +117,27 @@ export function triton(options: TritonOptions = {}): Policy {
   };
 }
 
+/** Clockwork's simpler scheduler (INFER5): accelerators are given work ahead, most urgent model first. */
+export function clockwork(options: ClockworkOptions = {}): Policy {
+  const us = (ms: number | undefined, otherwiseMs: number) => Math.round((ms ?? otherwiseMs) * 1000);
+  const scheduleAheadUs = us(options.schedule_ahead_ms, 10);
+  const windowUs = us(options.action_window_ms, 10);
+  const queueOptions = {
+    batchSizes: options.batch_sizes ?? null,
+    scheduleAheadUs,
+    marginUs: us(options.slo_margin_ms, 5),
+    actionWindowUs: windowUs === 0 ? Number.POSITIVE_INFINITY : windowUs,
+    controlDelayUs: us(options.control_delay_ms, 1),
+  };
+  const arbiterOptions = { scheduleAheadUs, depth: CLOCKWORK_DEPTH, first: options.first ?? "earliest-free" };
+  return {
+    name: "clockwork",
+    depth: CLOCKWORK_DEPTH,
+    createQueue: (key, spec, core) => new ClockworkQueue(key, spec, core, queueOptions),
+    createArbiter: (core) => new ClockworkArbiter(core, arbiterOptions),
+  };
+}
+
 /** Shepherd's Flex: the largest batch that can be run at once, running ones preempted. */
 export function shepherd(options: ShepherdOptions = {}): Policy {
   const preemptionFactor =
@@ -131,6 +157,7 @@ const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
   timeout,
   tfserving,
   triton,
+  clockwork,
   shepherd,
 };
 

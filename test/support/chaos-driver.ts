@@ -492,6 +492,13 @@ export class ChaosDriver implements CommandSink {
   }
 }
 
+export const CLOCKWORK_EQUAL_CARE = {
+  schedule_ahead_ms: 0,
+  slo_margin_ms: 0,
+  action_window_ms: 0,
+  control_delay_ms: 0,
+} as const;
+
 /** Options of each policy to be put through the contract; a policy not named here is tried with its defaults. */
 export function variantsOf(
   policy: string,
@@ -521,6 +528,13 @@ export function variantsOf(
       ];
     case "tfserving":
       return [of({}, false, false), of({ batch_timeout_micros: 2000, max_batch_size: 8 }, false, false)];
+    // Neither promise: it tests the first in order of arrival alone, and stretches deadlines to what its horizon needs.
+    case "clockwork":
+      return [
+        of({}, false, false),
+        of({ schedule_ahead_ms: 60, batch_sizes: [1, 2, 4, 8, 16], first: "lowest-id" }, false, false),
+        of({ ...CLOCKWORK_EQUAL_CARE }, false, false),
+      ];
     case "shepherd":
       return [of({}), of({ size_from: "latest", preemption_factor: 1.5 }), of({ preemption: false })];
     default:
