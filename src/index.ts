@@ -19,6 +19,7 @@ export {
   createPolicy,
   deferred,
   eager,
+  nexus,
   POLICY_NAMES,
   shepherd,
   tfserving,

@@ -19,6 +19,10 @@ export interface QueueSpec {
   readonly lengthMax: number;
 }
 
+/** Values of OfferTable.pin that name no accelerator. */
+export const ANY_ACCELERATOR = -1;
+export const NO_ACCELERATOR = -2;
+
 /** Delays the plan must allow for, in µs: Symphony's d_ctrl + b * d_data before execution (Appendix D), and after it. */
 export interface NetworkDelays {
   readonly controlUs: number;
@@ -43,6 +47,8 @@ export class OfferTable {
   demand: Float64Array;
   /** 1: may leave before its window opens while nothing presses (set by the queue). */
   mayLeaveIdle: Uint8Array;
+  /** The one accelerator for which the offer is new, or ANY_ACCELERATOR, or NO_ACCELERATOR. Read by arbiters whose queues send requests to accelerators. */
+  pin: Int32Array;
 
   constructor(capacity: number) {
     this.size = new Int32Array(capacity);
@@ -52,6 +58,7 @@ export class OfferTable {
     this.rank = new Float64Array(capacity);
     this.demand = new Float64Array(capacity);
     this.mayLeaveIdle = new Uint8Array(capacity);
+    this.pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
   }
 
   grow(capacity: number): void {
@@ -66,6 +73,9 @@ export class OfferTable {
     const mayLeaveIdle = new Uint8Array(capacity);
     mayLeaveIdle.set(this.mayLeaveIdle);
     this.mayLeaveIdle = mayLeaveIdle;
+    const pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
+    pin.set(this.pin);
+    this.pin = pin;
   }
 }
 

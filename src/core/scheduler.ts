@@ -16,6 +16,7 @@ import {
   LATE,
 } from "./outcome.js";
 import {
+  ANY_ACCELERATOR,
   type Arbiter,
   type CoreView,
   type NetworkDelays,
@@ -129,6 +130,7 @@ export class Scheduler implements CoreView {
     this.offers.size[key] = 0;
     this.offers.demand[key] = 0;
     this.offers.mayLeaveIdle[key] = 0;
+    this.offers.pin[key] = ANY_ACCELERATOR;
     this.arbiter.queueRemoved(key);
     this.queues[key] = undefined;
     this.specs[key] = undefined;

@@ -39,6 +39,26 @@ export interface ClockworkOptions {
   readonly first?: "lowest-id" | "earliest-free";
 }
 
+/** Nexus: frontends, an epoch planner, backends that drop by a sliding window. */
+export interface NexusOptions {
+  /** epochs (default): planned from measured rates; static: every model on every accelerator. */
+  readonly plan?: "epochs" | "static";
+  /** Batch of the static plan and of models whose rate is not known yet. Default "auto": the largest within half the SLO. */
+  readonly static_batch?: number | "auto";
+  /** Default 10 (Symphony's setting; Nexus 30). */
+  readonly epoch_s?: number;
+  /** Least time between epochs when rates leave their plan. Default 10. */
+  readonly epoch_min_s?: number;
+  /** Default 1: profiles are exact (Nexus plans with 1.15). */
+  readonly profile_multiplier?: number;
+  /** Taken off the SLO in plans, ms. Default 2. */
+  readonly network_allowance_ms?: number;
+  /** Default 1. */
+  readonly frontends?: number;
+  /** window (default): heads that cannot finish in a batch of the planned size; earliest: heads that cannot finish alone. */
+  readonly drop?: "window" | "earliest";
+}
+
 /** Shepherd Flex, as Symphony's authors re-implemented it. */
 export interface ShepherdOptions {
   /** A running batch gives way to a candidate this many times its size. Default 3.03. */

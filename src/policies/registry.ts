@@ -2,6 +2,9 @@ import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
 import { ClockworkArbiter } from "./baselines/clockwork-arbiter.js";
 import { ClockworkQueue } from "./baselines/clockwork-queue.js";
+import { NexusArbiter } from "./baselines/nexus-arbiter.js";
+import { NexusPlanner } from "./baselines/nexus-planner.js";
+import { NexusQueue } from "./baselines/nexus-queue.js";
 import { PullArbiter } from "./baselines/pull-arbiter.js";
 import { ShepherdArbiter } from "./baselines/shepherd-arbiter.js";
 import { ShepherdQueue } from "./baselines/shepherd-queue.js";
@@ -13,6 +16,7 @@ import type {
   ClockworkOptions,
   DeferredOptions,
   EagerOptions,
+  NexusOptions,
   ShepherdOptions,
   TensorflowOptions,
   TimeoutOptions,
@@ -22,6 +26,8 @@ import type {
 const RATE_WINDOW_S = 5;
 /** Batches that an accelerator may hold, far above what 10 ms of plan hold unless it hangs. */
 const CLOCKWORK_DEPTH = 64;
+const NEXUS_EPOCH_S = 10;
+const NEXUS_ALLOWANCE_MS = 2;
 const SHEPHERD_PREEMPTION_FACTOR = 3.03;
 const TF_MAX_BATCH_SIZE = 1000;
 const TF_MAX_ENQUEUED_BATCHES = 10;
@@ -135,6 +141,31 @@ export function clockwork(options: ClockworkOptions = {}): Policy {
     depth: CLOCKWORK_DEPTH,
     createQueue: (key, spec, core) => new ClockworkQueue(key, spec, core, queueOptions),
     createArbiter: (core) => new ClockworkArbiter(core, arbiterOptions),
+  };
+}
+
+/** Nexus: requests are sent to accelerators as they arrive, by a plan that is made anew each epoch. */
+export function nexus(options: NexusOptions = {}): Policy {
+  const plannerOptions = {
+    plan: options.plan ?? "epochs",
+    staticBatch: typeof options.static_batch === "number" ? options.static_batch : null,
+    epochUs: (options.epoch_s ?? NEXUS_EPOCH_S) * 1e6,
+    epochMinUs: (options.epoch_min_s ?? NEXUS_EPOCH_S) * 1e6,
+    profileMultiplier: options.profile_multiplier ?? 1,
+    allowanceUs: Math.round((options.network_allowance_ms ?? NEXUS_ALLOWANCE_MS) * 1000),
+  };
+  const queueOptions = { frontends: options.frontends ?? 1, drop: options.drop ?? "window" };
+  // The planner is an actor of its own beside queues and arbiter, one to each scheduler.
+  const planners = new WeakMap<CoreView, NexusPlanner>();
+  const plannerOf = (core: CoreView): NexusPlanner => {
+    const planner = planners.get(core) ?? new NexusPlanner(core, plannerOptions);
+    planners.set(core, planner);
+    return planner;
+  };
+  return {
+    name: "nexus",
+    createQueue: (key, spec, core) => new NexusQueue(key, spec, core, plannerOf(core), queueOptions),
+    createArbiter: (core) => new NexusArbiter(core, plannerOf(core)),
   };
 }
 

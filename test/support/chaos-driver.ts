@@ -28,6 +28,8 @@ export interface ChaosOptions {
   readonly feasible: boolean;
   /** The policy promises that nothing is planned to start after a deadline. */
   readonly punctual: boolean;
+  /** The policy moves inputs when requests arrive: who waits needs no control and data delay any more. */
+  readonly sendsAhead?: boolean;
   /** Mean offered load over capacity, roughly. Default 1. */
   readonly load?: number;
 }
@@ -426,8 +428,8 @@ export class ChaosDriver implements CommandSink {
   private checkOrder(key: number): void {
     const { requests, accelerators } = this.scheduler;
     const { controlUs, dataUsPerRequest } = this.options.network;
-    const aloneUs =
-      controlUs + dataUsPerRequest + Math.floor(MODELS[this.keys.get(key)!]!.table[1]! * accelerators.fastestScale);
+    const leadUs = this.options.sendsAhead === true ? 0 : controlUs + dataUsPerRequest;
+    const aloneUs = leadUs + Math.floor(MODELS[this.keys.get(key)!]!.table[1]! * accelerators.fastestScale);
     if (!this.options.exact) return;
     for (let handle = 0; handle < requests.state.length; handle++) {
       if (requests.state[handle] !== QUEUED || requests.queue[handle] !== key || requests.retries[handle]! > 0)
@@ -502,7 +504,7 @@ export const CLOCKWORK_EQUAL_CARE = {
 /** Options of each policy to be put through the contract; a policy not named here is tried with its defaults. */
 export function variantsOf(
   policy: string,
-): { options: Record<string, unknown>; feasible: boolean; punctual: boolean }[] {
+): { options: Record<string, unknown>; feasible: boolean; punctual: boolean; sendsAhead?: boolean }[] {
   const of = (options: Record<string, unknown>, feasible = true, punctual = true) => ({ options, feasible, punctual });
   switch (policy) {
     case "deferred":
@@ -535,6 +537,13 @@ export function variantsOf(
         of({ schedule_ahead_ms: 60, batch_sizes: [1, 2, 4, 8, 16], first: "lowest-id" }, false, false),
         of({ ...CLOCKWORK_EQUAL_CARE }, false, false),
       ];
+    // Inputs travel when requests arrive, so a plan needs no control or data delay.
+    case "nexus":
+      return [
+        of({}),
+        of({ plan: "static", static_batch: 4, frontends: 3, drop: "earliest" }),
+        of({ epoch_s: 1, epoch_min_s: 1, frontends: 2, profile_multiplier: 1.15 }),
+      ].map((variant) => ({ ...variant, sendsAhead: true }));
     case "shepherd":
       return [of({}), of({ size_from: "latest", preemption_factor: 1.5 }), of({ preemption: false })];
     default:
