@@ -14,7 +14,18 @@ export type { LoadOptions } from "./load/load-options.js";
 export { runLoad } from "./load/run-load.js";
 export { Histogram } from "./measure/histogram.js";
 export { combineReports, conservation, type Report } from "./measure/report.js";
-export { createPolicy, deferred, eager, POLICY_NAMES, tfserving, timeout, triton } from "./policies/registry.js";
+export {
+  clockwork,
+  createPolicy,
+  deferred,
+  eager,
+  nexus,
+  POLICY_NAMES,
+  shepherd,
+  tfserving,
+  timeout,
+  triton,
+} from "./policies/registry.js";
 export { createScheduler } from "./serve/library.js";
 export { simulate } from "./sim/simulate.js";
 export { ServingError } from "./wire/serving-error.js";

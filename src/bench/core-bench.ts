@@ -9,6 +9,7 @@
  */
 import type { ExpandedScenario } from "../config/scenario.js";
 import { ZOO } from "../config/zoo.js";
+import { violated } from "../core/invariant.js";
 import { linearTable, ProfiledLatency } from "../core/latency.js";
 import { FINISHED } from "../core/outcome.js";
 import { type CommandSink, NO_DELAYS, Scheduler } from "../core/scheduler.js";
@@ -154,6 +155,10 @@ class CoreRun implements CommandSink {
   }
 
   batchEnded(): void {}
+
+  preempt(): void {
+    violated("this policy does not preempt");
+  }
 
   private gap(): number {
     return -Math.log1p(-this.uniform()) * this.meanGapUs;

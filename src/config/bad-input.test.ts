@@ -361,7 +361,9 @@ const SCENARIOS: readonly Case[] = [
   [
     "an unknown policy",
     `${GOOD}policy: defered\n`,
-    ['policy: must be one of deferred, eager, timeout, tfserving, triton; was "defered"; did you mean deferred?'],
+    [
+      'policy: must be one of deferred, eager, timeout, tfserving, triton, clockwork, shepherd; was "defered"; did you mean deferred?',
+    ],
   ],
   [
     "an option of another policy",

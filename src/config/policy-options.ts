@@ -165,6 +165,85 @@ export const policyOptionSchemas = {
       "Triton's dynamic batcher: arrival order, preferred sizes, a delay counted from the oldest request, and the queue " +
         "policy.",
     ),
+  clockwork: z
+    .strictObject({
+      schedule_ahead_ms: z
+        .number()
+        .min(0)
+        .max(10_000)
+        .default(10)
+        .describe(
+          "An accelerator is given work while its plan ends less than this many milliseconds ahead. 0: only when it " +
+            "holds nothing.",
+        ),
+      slo_margin_ms: z
+        .number()
+        .min(0)
+        .max(10_000)
+        .default(5)
+        .describe(
+          "Milliseconds taken off every deadline. No deadline is planned for that is less than this and " +
+            "schedule_ahead_ms together after the arrival.",
+        ),
+      action_window_ms: z
+        .number()
+        .min(0)
+        .max(10_000)
+        .default(10)
+        .describe(
+          "A batch whose turn comes more than this many milliseconds after its planned start is refused by the " +
+            "accelerator. 0: never.",
+        ),
+      control_delay_ms: z
+        .number()
+        .min(0)
+        .max(10_000)
+        .default(1)
+        .describe("Plans start a batch no sooner than this many milliseconds after the decision."),
+      batch_sizes: z
+        .array(z.int().min(1).max(BATCH_SIZE_MAX))
+        .min(1)
+        .max(64)
+        .optional()
+        .describe(
+          "Sizes that batches may have, increasing, the first 1; Clockwork's own are 1, 2, 4, 8, 16. Default: any.",
+        ),
+      first: z
+        .enum(["lowest-id", "earliest-free"])
+        .default("earliest-free")
+        .describe(
+          "Which accelerator is given work first: `lowest-id` the first whose plan is not full, `earliest-free` the one " +
+            "whose plan ends first.",
+        ),
+    })
+    .describe(
+      "Clockwork's INFER5 scheduler with arbitrary batch sizes; defaults are its own constants. Without them: the four " +
+        "times 0.",
+    ),
+  shepherd: z
+    .strictObject({
+      preemption: z
+        .boolean()
+        .default(true)
+        .describe("Whether a batch that runs is given up, its work lost, for a much larger one."),
+      preemption_factor: z
+        .number()
+        .min(1.01)
+        .max(1000)
+        .default(3.03)
+        .describe("How many times as large as the batch that runs a candidate must be to take its place."),
+      size_from: z
+        .enum(["earliest", "latest"])
+        .default("earliest")
+        .describe(
+          "How large a candidate is: `earliest` as many as its earliest deadline allows, `latest` as many as the latest " +
+            "deadlines allow, with earlier requests dropped where they would keep it smaller.",
+        ),
+    })
+    .describe(
+      "Shepherd's Flex, without its planner: at each arrival and completion the largest batch that would be in time, " +
+        "with preemption.",
+    ),
 } as const satisfies Record<string, z.ZodType>;
 
 export type PolicyName = keyof typeof policyOptionSchemas;
@@ -196,6 +275,7 @@ export function validatePolicyOptions(
     }
   }
   if (policy === "tfserving") checkAllowedSizes(value, base, issues);
+  if (policy === "clockwork") checkBatchSizes(value, base, issues);
   return value;
 }
 
@@ -218,6 +298,17 @@ function checkAllowedSizes(value: PolicyOptions, base: FieldPath, issues: IssueL
       `must be equal to max_batch_size (${value.max_batch_size}) at the end; was ${last}`,
     );
   }
+}
+
+/** A queue for batches of one is what makes every request servable. */
+function checkBatchSizes(value: PolicyOptions, base: FieldPath, issues: IssueList): void {
+  const sizes = value.batch_sizes as readonly number[] | undefined;
+  sizes?.forEach((size, index) => {
+    const before = index === 0 ? 0 : sizes[index - 1]!;
+    if (index === 0 && size !== 1) issues.add([...base, "batch_sizes", 0], `must be 1; was ${size}`);
+    else if (size <= before)
+      issues.add([...base, "batch_sizes", index], `must be greater than the entry before it (${before}); was ${size}`);
+  });
 }
 
 /** What valid options and valid models cannot do together. */

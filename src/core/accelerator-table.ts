@@ -18,7 +18,8 @@ const TRIAL_SENT = 2;
 /**
  * The accelerators of one scheduler: who is here, how fast each is, and when each will be free.
  *
- * An accelerator holds at most two batches: one that runs and one committed behind it while the first is about to end.
+ * An accelerator holds one batch that runs and one committed behind it while the first is about to end; more of them
+ * where the policy commits further ahead (BatchTable.behind chains those).
  *
  * A slow measurement is believed at once, but what makes everything look infeasible is never measured again. So a slow
  * accelerator is tried with a batch of one, planned as if it were as fast as declared: at once after the first bad
@@ -34,6 +35,8 @@ export class AcceleratorTable {
   /** Batch that runs, then the one behind it; -1 = none. */
   readonly running: Int32Array;
   readonly waiting: Int32Array;
+  /** Batches beyond those two. */
+  readonly more: Int32Array;
   /** As declared at join, as measured. */
   private readonly declared: Float64Array;
   private readonly measured: Float64Array;
@@ -52,6 +55,7 @@ export class AcceleratorTable {
     this.freeAt = new Float64Array(capacity);
     this.running = new Int32Array(capacity).fill(-1);
     this.waiting = new Int32Array(capacity).fill(-1);
+    this.more = new Int32Array(capacity);
     this.declared = new Float64Array(capacity).fill(1);
     this.measured = new Float64Array(capacity).fill(1);
     this.trust = new Uint8Array(capacity);
@@ -99,7 +103,7 @@ export class AcceleratorTable {
   }
 
   inFlight(id: AcceleratorId): number {
-    return (this.running[id]! >= 0 ? 1 : 0) + (this.waiting[id]! >= 0 ? 1 : 0);
+    return (this.running[id]! >= 0 ? 1 : 0) + (this.waiting[id]! >= 0 ? 1 : 0) + this.more[id]!;
   }
 
   isStraggler(id: AcceleratorId): boolean {

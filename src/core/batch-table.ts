@@ -17,12 +17,16 @@ export class BatchTable {
   readonly execAt: Float64Array;
   readonly execUs: Float64Array;
   readonly finishAt: Float64Array;
+  /** A start later than this is refused by the accelerator: the batch is rejected. Infinity unless its queue sets it. */
+  readonly latestAt: Float64Array;
+  /** The batch committed behind this one where neither runs; -1 = none. */
+  readonly behind: Int32Array;
   private readonly nextFree: Int32Array;
   private firstFree = -1;
   private used = 0;
   private liveCount = 0;
 
-  /** @param capacity two per accelerator suffice. */
+  /** @param capacity as many as all accelerators may hold. */
   constructor(capacity: number) {
     this.first = new Int32Array(capacity);
     this.size = new Int32Array(capacity);
@@ -33,6 +37,8 @@ export class BatchTable {
     this.execAt = new Float64Array(capacity);
     this.execUs = new Float64Array(capacity);
     this.finishAt = new Float64Array(capacity);
+    this.latestAt = new Float64Array(capacity);
+    this.behind = new Int32Array(capacity);
     this.nextFree = new Int32Array(capacity);
   }
 
@@ -62,6 +68,8 @@ export class BatchTable {
     this.execAt[id] = execAt;
     this.execUs[id] = execUs;
     this.finishAt[id] = execAt + execUs;
+    this.latestAt[id] = Number.POSITIVE_INFINITY;
+    this.behind[id] = -1;
     this.close[id] = close;
     this.liveCount++;
     return id;

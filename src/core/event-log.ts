@@ -38,11 +38,15 @@ export const LOG_QUEUE_FAILED = 10;
 export const LOG_WOKEN = 11;
 /** a = controlUs, b = dataUsPerRequest, c = responseUs. */
 export const LOG_NETWORK = 12;
+/** a = batch: its turn came too late. */
+export const LOG_REJECTED = 13;
 /** Commands. */
 /** a = batch, b = accelerator, c = key, d = size, e = execAt. */
 export const LOG_DISPATCH = 32;
 /** a = tag, b = outcome, c = reason, d = execStartAt. */
 export const LOG_END = 33;
+/** a = batch, b = accelerator. */
+export const LOG_PREEMPT = 34;
 
 export const isCommand = (kind: number): boolean => kind >= LOG_DISPATCH;
 
@@ -139,6 +143,7 @@ export function replay(
       end: (request, outcome, reason, execStartAt, at) =>
         replayed.push([LOG_END, at, index, holder.scheduler!.requests.tag[request]!, outcome, reason, execStartAt, 0]),
       batchEnded: () => {},
+      preempt: (batch, accelerator, at) => replayed.push([LOG_PREEMPT, at, index, batch, accelerator, 0, 0, 0]),
     };
     holder.scheduler = new Scheduler(policyFor(group), sink, group);
     return holder.scheduler;
@@ -215,6 +220,9 @@ function replayEvent(scheduler: Scheduler, row: Float64Array): void {
       break;
     case LOG_FAILED:
       scheduler.failed(a, b, at, c === 1);
+      break;
+    case LOG_REJECTED:
+      scheduler.rejected(a, at);
       break;
     case LOG_JOINED:
       scheduler.join(a, b, at);

@@ -19,6 +19,10 @@ export interface QueueSpec {
   readonly lengthMax: number;
 }
 
+/** Values of OfferTable.pin that name no accelerator. */
+export const ANY_ACCELERATOR = -1;
+export const NO_ACCELERATOR = -2;
+
 /** Delays the plan must allow for, in µs: Symphony's d_ctrl + b * d_data before execution (Appendix D), and after it. */
 export interface NetworkDelays {
   readonly controlUs: number;
@@ -43,6 +47,8 @@ export class OfferTable {
   demand: Float64Array;
   /** 1: may leave before its window opens while nothing presses (set by the queue). */
   mayLeaveIdle: Uint8Array;
+  /** The one accelerator for which the offer is new, or ANY_ACCELERATOR, or NO_ACCELERATOR. Read by arbiters whose queues send requests to accelerators. */
+  pin: Int32Array;
 
   constructor(capacity: number) {
     this.size = new Int32Array(capacity);
@@ -52,6 +58,7 @@ export class OfferTable {
     this.rank = new Float64Array(capacity);
     this.demand = new Float64Array(capacity);
     this.mayLeaveIdle = new Uint8Array(capacity);
+    this.pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
   }
 
   grow(capacity: number): void {
@@ -66,6 +73,9 @@ export class OfferTable {
     const mayLeaveIdle = new Uint8Array(capacity);
     mayLeaveIdle.set(this.mayLeaveIdle);
     this.mayLeaveIdle = mayLeaveIdle;
+    const pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
+    pin.set(this.pin);
+    this.pin = pin;
   }
 }
 
@@ -89,6 +99,13 @@ export interface CoreView {
   expired(key: QueueKey, at: number): void;
   /** From an arbiter: demand of a queue may be stale; refresh offers.demand. */
   refreshDemand(key: QueueKey, at: number): void;
+  /** From an arbiter: how many requests would the queue run on this accelerator, were it granted now? See Queue.countAt. */
+  countAt(key: QueueKey, accelerator: AcceleratorId, at: number): number;
+  /**
+   * From an arbiter: the batch that runs there is given up and its work lost. Its members go back to their queue with no
+   * try spent; what is committed behind it begins.
+   */
+  preempt(accelerator: AcceleratorId, at: number): void;
 }
 
 export interface Queue {
@@ -105,6 +122,11 @@ export interface Queue {
   /** Granted: choose the members now. @returns the batch, or -1. */
   take(accelerator: AcceleratorId, at: number): BatchId;
   refreshDemand(at: number): void;
+  /**
+   * Size of the batch that `take` would form on this accelerator now, the members of the queue's own batch that runs
+   * there counted as if they waited; 0: none. Changes nothing. Only for arbiters that weigh queues by it.
+   */
+  countAt?(accelerator: AcceleratorId, at: number): number;
 }
 
 export interface Arbiter {
@@ -123,6 +145,8 @@ export interface Arbiter {
 /** A row of the table of systems. */
 export interface Policy {
   readonly name: string;
+  /** Batches that an accelerator may hold, the running one counted. Default 2. */
+  readonly depth?: number;
   createQueue(key: QueueKey, spec: QueueSpec, core: CoreView): Queue;
   createArbiter(core: CoreView): Arbiter;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { deferred } from "../policies/registry.js";
+import { violated } from "./invariant.js";
 import { linearTable, ProfiledLatency } from "./latency.js";
 import { type CommandSink, NO_DELAYS, Scheduler } from "./scheduler.js";
 
@@ -44,6 +45,10 @@ class Bench implements CommandSink {
   }
   end(): void {}
   batchEnded(): void {}
+
+  preempt(): void {
+    violated("this policy does not preempt");
+  }
 }
 
 describe("learning from measured batches", () => {

@@ -16,6 +16,7 @@ import {
   LATE,
 } from "./outcome.js";
 import {
+  ANY_ACCELERATOR,
   type Arbiter,
   type CoreView,
   type NetworkDelays,
@@ -42,6 +43,8 @@ export interface CommandSink {
   end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void;
   /** A batch ended well: for measurements and metrics. Its members' `end` calls follow. */
   batchEnded(batch: BatchId, startAt: number, endAt: number): void;
+  /** Stop the batch that runs there and forget it: its members wait again. What was sent behind it begins. */
+  preempt(batch: BatchId, accelerator: AcceleratorId, at: number): void;
 }
 
 export interface SchedulerOptions {
@@ -59,6 +62,8 @@ export interface SchedulerOptions {
 /** RequestTable.retries: tries spent in the low bits, returns of batches that never began in the high ones. */
 const TRIES_MASK = 15;
 const RETURNS_MAX = 8;
+/** Batches that an accelerator holds: one runs, one is committed behind it. */
+const DEPTH = 2;
 
 export const NO_DELAYS: NetworkDelays = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
 
@@ -85,6 +90,7 @@ export class Scheduler implements CoreView {
   private readonly sink: CommandSink;
   private readonly options: SchedulerOptions;
   private readonly learner: Learner;
+  private readonly depth: number;
   private now = 0;
 
   constructor(policy: Policy, sink: CommandSink, options: SchedulerOptions) {
@@ -93,7 +99,9 @@ export class Scheduler implements CoreView {
     this.options = options;
     this.network = options.network;
     this.requests = new RequestTable(options.requestsMax);
-    this.batches = new BatchTable(options.acceleratorsMax * 2);
+    this.depth = policy.depth ?? DEPTH;
+    invariant(this.depth >= DEPTH, `depth of policy ${policy.name} must be at least ${DEPTH}; was ${this.depth}`);
+    this.batches = new BatchTable(options.acceleratorsMax * this.depth);
     this.accelerators = new AcceleratorTable(options.acceleratorsMax);
     this.learner = new Learner(this.accelerators, this.specs);
     this.arbiter = policy.createArbiter(this);
@@ -122,6 +130,7 @@ export class Scheduler implements CoreView {
     this.offers.size[key] = 0;
     this.offers.demand[key] = 0;
     this.offers.mayLeaveIdle[key] = 0;
+    this.offers.pin[key] = ANY_ACCELERATOR;
     this.arbiter.queueRemoved(key);
     this.queues[key] = undefined;
     this.specs[key] = undefined;
@@ -227,6 +236,25 @@ export class Scheduler implements CoreView {
     if (isReplanned) this.planChanged(at);
   }
 
+  /**
+   * The accelerator refused a batch whose turn came after its `latestAt`. Its members end as dropped: they never executed.
+   */
+  rejected(batch: BatchId, at: number): void {
+    this.advance(at);
+    const { batches, requests } = this;
+    const accelerator = batches.accelerator[batch]!;
+    for (let handle = batches.first[batch]!; handle >= 0; ) {
+      const following = requests.next[handle]!;
+      if (requests.state[handle] === ABANDONED) requests.release(handle);
+      else {
+        requests.state[handle] = QUEUED;
+        this.drop(handle, DROP_PREDICTED_LATE, at);
+      }
+      handle = following;
+    }
+    this.freeAccelerator(batch, accelerator, at, at);
+  }
+
   private spendTry(handle: RequestHandle): boolean {
     const { retries } = this.requests;
     if ((retries[handle]! & TRIES_MASK) >= this.options.retriesMax) return false;
@@ -307,10 +335,8 @@ export class Scheduler implements CoreView {
     batches.accelerator[batch] = accelerator;
     accelerators.freeAt[accelerator] = batches.finishAt[batch]!;
     if (accelerators.running[accelerator]! < 0) accelerators.running[accelerator] = batch;
-    else {
-      if (accelerators.waiting[accelerator]! >= 0) violated(`accelerator ${accelerator} already holds two batches`);
-      accelerators.waiting[accelerator] = batch;
-    }
+    else if (accelerators.waiting[accelerator]! < 0) accelerators.waiting[accelerator] = batch;
+    else this.commitBehind(batch, accelerator);
     this.batchesOf[key] = this.batchesOf[key]! + 1;
     this.sink.dispatch(batch, accelerator, at);
     if (accelerators.isOnTrial(accelerator) && accelerators.trialSent(accelerator)) this.planChanged(at);
@@ -323,6 +349,33 @@ export class Scheduler implements CoreView {
 
   refreshDemand(key: QueueKey, at: number): void {
     this.queues[key]?.refreshDemand(at);
+  }
+
+  countAt(key: QueueKey, accelerator: AcceleratorId, at: number): number {
+    const queue = this.queue(key);
+    if (queue.countAt === undefined) violated(`queue ${key} does not count`);
+    return queue.countAt(accelerator, at);
+  }
+
+  preempt(accelerator: AcceleratorId, at: number): void {
+    const { accelerators, batches, requests } = this;
+    const batch = accelerators.running[accelerator]!;
+    if (batch < 0) violated(`accelerator ${accelerator} runs nothing that could be preempted`);
+    const key = batches.queue[batch]!;
+    const queue = this.queues[key];
+    this.sink.preempt(batch, accelerator, at);
+    for (let handle = batches.first[batch]!; handle >= 0; ) {
+      const following = requests.next[handle]!;
+      if (requests.state[handle] === ABANDONED) requests.release(handle);
+      else {
+        requests.state[handle] = QUEUED;
+        requests.next[handle] = -1;
+        if (queue === undefined) this.drop(handle, DROP_PREDICTED_LATE, at);
+        else queue.returned(handle, false, at);
+      }
+      handle = following;
+    }
+    this.freeAccelerator(batch, accelerator, at, at);
   }
 
   private queue(key: QueueKey): Queue {
@@ -356,18 +409,63 @@ export class Scheduler implements CoreView {
     if (accelerators.running[accelerator] === batch) {
       const following = accelerators.waiting[accelerator]!;
       accelerators.running[accelerator] = following;
-      accelerators.waiting[accelerator] = -1;
+      accelerators.waiting[accelerator] = following >= 0 ? this.stepUp(following, accelerator) : -1;
       if (following >= 0) {
         const startAt = Math.max(freedAt, batches.execAt[following]!);
         batches.finishAt[following] = startAt + batches.execUs[following]!;
-        accelerators.freeAt[accelerator] = batches.finishAt[following]!;
+        this.planBehind(accelerator, batches.finishAt[following]!);
       } else accelerators.freeAt[accelerator] = at;
     } else {
-      accelerators.waiting[accelerator] = -1;
+      this.leaveLine(batch, accelerator);
       const running = accelerators.running[accelerator]!;
-      accelerators.freeAt[accelerator] = running >= 0 ? Math.max(at, batches.finishAt[running]!) : at;
+      this.planBehind(accelerator, running >= 0 ? Math.max(at, batches.finishAt[running]!) : at);
     }
     if (accelerators.present[accelerator] === 1) this.arbiter.accelerated(accelerator, at);
+  }
+
+  /** The accelerator holds two already: this batch goes last. */
+  private commitBehind(batch: BatchId, accelerator: AcceleratorId): void {
+    const { accelerators, batches } = this;
+    if (accelerators.inFlight(accelerator) >= this.depth)
+      violated(`accelerator ${accelerator} already holds ${this.depth} batches`);
+    let last = accelerators.waiting[accelerator]!;
+    while (batches.behind[last]! >= 0) last = batches.behind[last]!;
+    batches.behind[last] = batch;
+    accelerators.more[accelerator] = accelerators.more[accelerator]! + 1;
+  }
+
+  /** @returns the batch behind one that is about to run, now the first of those that wait; -1: none. */
+  private stepUp(batch: BatchId, accelerator: AcceleratorId): BatchId {
+    const { accelerators, batches } = this;
+    const following = batches.behind[batch]!;
+    if (following >= 0) accelerators.more[accelerator] = accelerators.more[accelerator]! - 1;
+    batches.behind[batch] = -1;
+    return following;
+  }
+
+  /** A batch that waits on an accelerator ended before its turn. */
+  private leaveLine(batch: BatchId, accelerator: AcceleratorId): void {
+    const { accelerators, batches } = this;
+    let before = accelerators.waiting[accelerator]!;
+    if (before === batch) {
+      accelerators.waiting[accelerator] = this.stepUp(batch, accelerator);
+      return;
+    }
+    while (before >= 0 && batches.behind[before] !== batch) before = batches.behind[before]!;
+    if (before < 0) violated(`batch ${batch} does not wait on accelerator ${accelerator}`);
+    batches.behind[before] = batches.behind[batch]!;
+    accelerators.more[accelerator] = accelerators.more[accelerator]! - 1;
+  }
+
+  /** What waits on the accelerator follows from when its running batch ends. */
+  private planBehind(accelerator: AcceleratorId, runsUntil: number): void {
+    const { accelerators, batches } = this;
+    let freeAt = runsUntil;
+    for (let batch = accelerators.waiting[accelerator]!; batch >= 0; batch = batches.behind[batch]!) {
+      freeAt = Math.max(freeAt, batches.execAt[batch]!) + batches.execUs[batch]!;
+      batches.finishAt[batch] = freeAt;
+    }
+    accelerators.freeAt[accelerator] = freeAt;
   }
 
   private giveChances(at: number): void {

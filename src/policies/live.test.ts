@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { violated } from "../core/invariant.js";
 import { linearTable, ProfiledLatency } from "../core/latency.js";
 import { CLOSE_IDLE, DROP_EXPIRED, FAIL_WORKER_CRASHED, FAILED } from "../core/outcome.js";
 import { type CommandSink, Scheduler } from "../core/scheduler.js";
@@ -31,6 +32,7 @@ function setUp(accelerators: number, network = { controlUs: 300, dataUsPerReques
     end: (handle, outcome, reason, _execStartAt, at) =>
       ends.push({ tag: scheduler.requests.tag[handle]!, outcome, reason, at }),
     batchEnded: () => {},
+    preempt: (batch) => violated(`batch ${batch}: a live policy does not preempt`),
   };
   const scheduler: Scheduler = new Scheduler(livePolicy(), sink, {
     network,

@@ -23,6 +23,52 @@ export interface TimeoutOptions extends EagerOptions {
   readonly timeout_fraction?: number;
 }
 
+/** Clockwork's INFER5 scheduler; defaults are its constants. Equal care: all four times 0. */
+export interface ClockworkOptions {
+  /** An accelerator is given work while its plan ends less than this ahead, ms. Default 10. */
+  readonly schedule_ahead_ms?: number;
+  /** Taken off every deadline, ms. Default 5. */
+  readonly slo_margin_ms?: number;
+  /** A batch whose turn comes this much after its planned start, ms, is refused. Default 10; 0: never. */
+  readonly action_window_ms?: number;
+  /** Plans start no sooner than this after the decision, ms. Default 1. */
+  readonly control_delay_ms?: number;
+  /** Ascending, from 1. Default: any size (Clockwork: 1, 2, 4, 8, 16). */
+  readonly batch_sizes?: readonly number[];
+  /** Which accelerator is given work first. Default earliest-free. */
+  readonly first?: "lowest-id" | "earliest-free";
+}
+
+/** Nexus: frontends, an epoch planner, backends that drop by a sliding window. */
+export interface NexusOptions {
+  /** epochs (default): planned from measured rates; static: every model on every accelerator. */
+  readonly plan?: "epochs" | "static";
+  /** Batch of the static plan and of models whose rate is not known yet. Default "auto": the largest within half the SLO. */
+  readonly static_batch?: number | "auto";
+  /** Default 10 (Symphony's setting; Nexus 30). */
+  readonly epoch_s?: number;
+  /** Least time between epochs when rates leave their plan. Default 10. */
+  readonly epoch_min_s?: number;
+  /** Default 1: profiles are exact (Nexus plans with 1.15). */
+  readonly profile_multiplier?: number;
+  /** Taken off the SLO in plans, ms. Default 2. */
+  readonly network_allowance_ms?: number;
+  /** Default 1. */
+  readonly frontends?: number;
+  /** window (default): heads that cannot finish in a batch of the planned size; earliest: heads that cannot finish alone. */
+  readonly drop?: "window" | "earliest";
+}
+
+/** Shepherd Flex, as Symphony's authors re-implemented it. */
+export interface ShepherdOptions {
+  /** A running batch gives way to a candidate this many times its size. Default 3.03. */
+  readonly preemption_factor?: number;
+  /** Default true. */
+  readonly preemption?: boolean;
+  /** earliest (default): as many as the earliest deadline allows; latest: as many as the latest allow, the rest dropped. */
+  readonly size_from?: "earliest" | "latest";
+}
+
 /** TensorFlow Serving's names and defaults (BatchingParameters). */
 export interface TensorflowOptions {
   /** Default: the last allowed size, else 1000. Never above the largest batch of the model. */

@@ -1,19 +1,34 @@
 import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
+import { ClockworkArbiter } from "./baselines/clockwork-arbiter.js";
+import { ClockworkQueue } from "./baselines/clockwork-queue.js";
+import { NexusArbiter } from "./baselines/nexus-arbiter.js";
+import { NexusPlanner } from "./baselines/nexus-planner.js";
+import { NexusQueue } from "./baselines/nexus-queue.js";
 import { PullArbiter } from "./baselines/pull-arbiter.js";
+import { ShepherdArbiter } from "./baselines/shepherd-arbiter.js";
+import { ShepherdQueue } from "./baselines/shepherd-queue.js";
 import { TensorflowQueue } from "./baselines/tensorflow-queue.js";
 import { TritonQueue } from "./baselines/triton-queue.js";
 import { RankArbiter } from "./deferred/rank-arbiter.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type {
+  ClockworkOptions,
   DeferredOptions,
   EagerOptions,
+  NexusOptions,
+  ShepherdOptions,
   TensorflowOptions,
   TimeoutOptions,
   TritonOptions,
 } from "./policy-options.js";
 
 const RATE_WINDOW_S = 5;
+/** Batches that an accelerator may hold, far above what 10 ms of plan hold unless it hangs. */
+const CLOCKWORK_DEPTH = 64;
+const NEXUS_EPOCH_S = 10;
+const NEXUS_ALLOWANCE_MS = 2;
+const SHEPHERD_PREEMPTION_FACTOR = 3.03;
 const TF_MAX_BATCH_SIZE = 1000;
 const TF_MAX_ENQUEUED_BATCHES = 10;
 
@@ -108,6 +123,64 @@ export function triton(options: TritonOptions = {}): Policy {
   };
 }
 
+/** Clockwork's simpler scheduler (INFER5): accelerators are given work ahead, most urgent model first. */
+export function clockwork(options: ClockworkOptions = {}): Policy {
+  const us = (ms: number | undefined, otherwiseMs: number) => Math.round((ms ?? otherwiseMs) * 1000);
+  const scheduleAheadUs = us(options.schedule_ahead_ms, 10);
+  const windowUs = us(options.action_window_ms, 10);
+  const queueOptions = {
+    batchSizes: options.batch_sizes ?? null,
+    scheduleAheadUs,
+    marginUs: us(options.slo_margin_ms, 5),
+    actionWindowUs: windowUs === 0 ? Number.POSITIVE_INFINITY : windowUs,
+    controlDelayUs: us(options.control_delay_ms, 1),
+  };
+  const arbiterOptions = { scheduleAheadUs, depth: CLOCKWORK_DEPTH, first: options.first ?? "earliest-free" };
+  return {
+    name: "clockwork",
+    depth: CLOCKWORK_DEPTH,
+    createQueue: (key, spec, core) => new ClockworkQueue(key, spec, core, queueOptions),
+    createArbiter: (core) => new ClockworkArbiter(core, arbiterOptions),
+  };
+}
+
+/** Nexus: requests are sent to accelerators as they arrive, by a plan that is made anew each epoch. */
+export function nexus(options: NexusOptions = {}): Policy {
+  const plannerOptions = {
+    plan: options.plan ?? "epochs",
+    staticBatch: typeof options.static_batch === "number" ? options.static_batch : null,
+    epochUs: (options.epoch_s ?? NEXUS_EPOCH_S) * 1e6,
+    epochMinUs: (options.epoch_min_s ?? NEXUS_EPOCH_S) * 1e6,
+    profileMultiplier: options.profile_multiplier ?? 1,
+    allowanceUs: Math.round((options.network_allowance_ms ?? NEXUS_ALLOWANCE_MS) * 1000),
+  };
+  const queueOptions = { frontends: options.frontends ?? 1, drop: options.drop ?? "window" };
+  // The planner is an actor of its own beside queues and arbiter, one to each scheduler.
+  const planners = new WeakMap<CoreView, NexusPlanner>();
+  const plannerOf = (core: CoreView): NexusPlanner => {
+    const planner = planners.get(core) ?? new NexusPlanner(core, plannerOptions);
+    planners.set(core, planner);
+    return planner;
+  };
+  return {
+    name: "nexus",
+    createQueue: (key, spec, core) => new NexusQueue(key, spec, core, plannerOf(core), queueOptions),
+    createArbiter: (core) => new NexusArbiter(core, plannerOf(core)),
+  };
+}
+
+/** Shepherd's Flex: the largest batch that can be run at once, running ones preempted. */
+export function shepherd(options: ShepherdOptions = {}): Policy {
+  const preemptionFactor =
+    (options.preemption ?? true) ? (options.preemption_factor ?? SHEPHERD_PREEMPTION_FACTOR) : Number.POSITIVE_INFINITY;
+  const queueOptions = { sizeFrom: options.size_from ?? "earliest" };
+  return {
+    name: "shepherd",
+    createQueue: (key, spec, core) => new ShepherdQueue(key, spec, core, queueOptions),
+    createArbiter: (core) => new ShepherdArbiter(core, { preemptionFactor }),
+  };
+}
+
 /** Every policy by its configured name. Options have been checked against the schema of the policy. */
 const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
   deferred,
@@ -115,6 +188,8 @@ const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
   timeout,
   tfserving,
   triton,
+  clockwork,
+  shepherd,
 };
 
 export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);

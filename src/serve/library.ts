@@ -5,6 +5,7 @@
 
 import type { BatchId } from "../core/batch-table.js";
 import { queuedHandles } from "../core/event-log.js";
+import { violated } from "../core/invariant.js";
 import { linearTable, measuredTable, ProfiledLatency } from "../core/latency.js";
 import { DROP_REASONS, DROPPED, FAIL_CAUSES, FAIL_DRAINING, FAIL_INTERNAL, FAILED } from "../core/outcome.js";
 import { Scheduler } from "../core/scheduler.js";
@@ -90,6 +91,7 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
         dispatch: (batch) => this.dispatch(batch),
         end: (handle, outcome, reason) => this.ended(handle, outcome, reason),
         batchEnded: () => {},
+        preempt: (batch) => violated(`batch ${batch}: a live policy does not preempt`),
       },
       {
         network: { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 },

@@ -16,7 +16,7 @@ import {
   type LogGroup,
   queuedHandles,
 } from "../core/event-log.js";
-import { invariant } from "../core/invariant.js";
+import { invariant, violated } from "../core/invariant.js";
 import { ProfiledLatency } from "../core/latency.js";
 import { type CommandSink, Scheduler } from "../core/scheduler.js";
 import { decodeWindow, type LiveQueueSpec, livePolicy, WINDOW_NUMBERS } from "../policies/live.js";
@@ -349,6 +349,7 @@ export class SchedulerLoop {
       dispatch: (batch, accelerator, at) => this.dispatch(group, observer, batch, accelerator, at),
       end: (handle, outcome, reason, execStartAt, at) => this.end(group, handle, outcome, reason, execStartAt, at),
       batchEnded: () => {},
+      preempt: (batch) => violated(`batch ${batch}: a live policy does not preempt`),
     };
     this.schedulers.push(new Scheduler(observer.observe(livePolicy()), sink, options));
   }

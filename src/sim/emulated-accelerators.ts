@@ -3,8 +3,9 @@ import { IndexedHeap } from "../core/indexed-heap.js";
 import { violated } from "../core/invariant.js";
 
 /**
- * Accelerators that take as long as they are told (Symphony §5's method): one batch runs, one may wait behind it.
- * Asserts the scheduler's promise: never a third batch, nothing on an accelerator that is down.
+ * Accelerators that take as long as they are told (Symphony §5's method): one batch runs, one may wait behind it, or
+ * more where the policy commits further ahead. Asserts the scheduler's promise: never more than that, nothing on an
+ * accelerator that is down.
  */
 export class EmulatedAccelerators {
   readonly up: Uint8Array;
@@ -15,9 +16,15 @@ export class EmulatedAccelerators {
   readonly startedAt: Float64Array;
   private readonly waitingFrom: Float64Array;
   private readonly waitingUs: Float64Array;
+  /** Per accelerator, what waits behind `waiting`, in order. */
+  private readonly behind: { readonly batch: BatchId; readonly from: number; readonly us: number }[][];
+  private readonly depth: number;
   private readonly ends: IndexedHeap;
 
-  constructor(count: number) {
+  /** @param depth batches that one may hold. */
+  constructor(count: number, depth = 2) {
+    this.depth = depth;
+    this.behind = Array.from({ length: count }, () => []);
     this.up = new Uint8Array(count);
     this.scale = new Float64Array(count).fill(1);
     this.running = new Int32Array(count).fill(-1);
@@ -41,11 +48,19 @@ export class EmulatedAccelerators {
     if (this.up[id] === 0) violated(`batch ${batch} was sent to accelerator ${id}, which is down`);
     if (this.running[id]! < 0) this.start(id, batch, Math.max(earliestAt, at), profiledUs);
     else {
-      if (this.waiting[id]! >= 0) violated(`accelerator ${id} was sent a third batch`);
-      this.waiting[id] = batch;
-      this.waitingFrom[id] = earliestAt;
-      this.waitingUs[id] = profiledUs;
+      const behind = this.behind[id]!;
+      const held = 1 + (this.waiting[id]! >= 0 ? 1 : 0) + behind.length;
+      if (held >= this.depth) violated(`accelerator ${id} was sent a batch beyond the ${this.depth} it may hold`);
+      if (this.waiting[id]! >= 0) behind.push({ batch, from: earliestAt, us: profiledUs });
+      else this.wait(id, batch, earliestAt, profiledUs);
     }
+  }
+
+  /** Batches that wait, the last first. */
+  waitingFromLast(id: number): BatchId[] {
+    const batches = this.behind[id]!.map(({ batch }) => batch).reverse();
+    if (this.waiting[id]! >= 0) batches.push(this.waiting[id]!);
+    return batches;
   }
 
   /** The running batch ended at `at`; the waiting one starts. */
@@ -56,13 +71,22 @@ export class EmulatedAccelerators {
     if (following < 0) return;
     this.waiting[id] = -1;
     this.start(id, following, Math.max(at, this.waitingFrom[id]!), this.waitingUs[id]!);
+    const next = this.behind[id]!.length > 0 ? this.behind[id]!.shift() : undefined;
+    if (next !== undefined) this.wait(id, next.batch, next.from, next.us);
   }
 
   /** Everything on it is lost. */
   clear(id: number): void {
     this.running[id] = -1;
     this.waiting[id] = -1;
+    this.behind[id]!.length = 0;
     this.ends.remove(id);
+  }
+
+  private wait(id: number, batch: BatchId, earliestAt: number, profiledUs: number): void {
+    this.waiting[id] = batch;
+    this.waitingFrom[id] = earliestAt;
+    this.waitingUs[id] = profiledUs;
   }
 
   private start(id: number, batch: BatchId, at: number, profiledUs: number): void {

@@ -71,7 +71,7 @@ export class Simulation implements CommandSink {
     this.policyName = policy.name;
     this.seed = seed;
     const count = scenario.accelerators.length;
-    this.accelerators = new EmulatedAccelerators(count);
+    this.accelerators = new EmulatedAccelerators(count, policy.depth);
     this.collector = new OutcomeCollector({
       models: scenario.models.map((model) => model.name),
       warmupUs: scenario.warmupUs,
@@ -175,6 +175,19 @@ export class Simulation implements CommandSink {
     );
   }
 
+  preempt(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    this.wasted(batch, accelerator, at);
+    this.accelerators.ended(accelerator, at);
+  }
+
+  /** What ran of the batch until now was for nothing. */
+  private wasted(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    const { batches } = this.scheduler;
+    const startedAt = this.accelerators.startedAt[accelerator]!;
+    const size = batches.size[batch]!;
+    if (startedAt < at) this.collector.batch(batches.queue[batch]!, accelerator, size, startedAt, at, size);
+  }
+
   // Faults
 
   private fault(fault: ExpandedFault, at: number): void {
@@ -216,15 +229,13 @@ export class Simulation implements CommandSink {
   private fail(id: AcceleratorId, at: number): void {
     const { accelerators, scheduler } = this;
     const running = accelerators.running[id]!;
-    const waiting = accelerators.waiting[id]!;
-    const startedAt = accelerators.startedAt[id]!;
+    const waiting = accelerators.waitingFromLast(id);
     accelerators.up[id] = 0;
     accelerators.clear(id);
     scheduler.leave(id, at);
-    if (waiting >= 0) scheduler.failed(waiting, FAIL_WORKER_CRASHED, at);
+    for (const batch of waiting) scheduler.failed(batch, FAIL_WORKER_CRASHED, at);
     if (running < 0) return;
-    const size = scheduler.batches.size[running]!;
-    if (startedAt < at) this.collector.batch(scheduler.batches.queue[running]!, id, size, startedAt, at, size);
+    this.wasted(running, id, at);
     scheduler.failed(running, FAIL_WORKER_CRASHED, at);
   }
 
@@ -233,5 +244,12 @@ export class Simulation implements CommandSink {
     const startedAt = this.accelerators.startedAt[id]!;
     this.accelerators.ended(id, at);
     this.scheduler.finished(batch, startedAt, at, at);
+    // What follows may have its turn too late: the accelerator refuses it.
+    for (;;) {
+      const following = this.accelerators.running[id]!;
+      if (following < 0 || this.accelerators.startedAt[id]! <= this.scheduler.batches.latestAt[following]!) return;
+      this.accelerators.ended(id, at);
+      this.scheduler.rejected(following, at);
+    }
   }
 }

@@ -13,7 +13,7 @@ const NETWORKS = {
 const SEEDS = Array.from({ length: 25 }, (_, index) => index + 1);
 
 describe.each(POLICY_NAMES)("contract: %s", (policy) => {
-  for (const { options: policyOptions, feasible, punctual } of variantsOf(policy)) {
+  for (const { options: policyOptions, feasible, punctual, sendsAhead = false } of variantsOf(policy)) {
     for (const [networkName, network] of Object.entries(NETWORKS)) {
       const name = `${JSON.stringify(policyOptions)}, network ${networkName}`;
       const runOf = (rest: Pick<ChaosOptions, "seed" | "exact" | "actions"> & Partial<ChaosOptions>): ChaosDriver => {
@@ -23,6 +23,7 @@ describe.each(POLICY_NAMES)("contract: %s", (policy) => {
           network,
           feasible: feasible && rest.exact,
           punctual,
+          sendsAhead,
           ...rest,
         });
         driver.run();

@@ -1,6 +1,7 @@
 /** Target size and head dropping, against straight readings of their definitions. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { violated } from "../../src/core/invariant.js";
 import { linearTable, measuredTable, ProfiledLatency } from "../../src/core/latency.js";
 import { type CommandSink, Scheduler } from "../../src/core/scheduler.js";
 import { targetSize } from "../../src/policies/deferred/target-size.js";
@@ -98,6 +99,9 @@ class Driver implements CommandSink {
   }
   dispatch(): void {}
   batchEnded(): void {}
+  preempt(): void {
+    violated("this policy does not preempt");
+  }
   /** No accelerator is there, so nothing is dispatched and every end is a request given up. */
   end(request: number): void {
     this.dropped.push(this.scheduler.requests.tag[request]!);

@@ -28,6 +28,8 @@ export interface ChaosOptions {
   readonly feasible: boolean;
   /** The policy promises that nothing is planned to start after a deadline. */
   readonly punctual: boolean;
+  /** The policy moves inputs when requests arrive: who waits needs no control and data delay any more. */
+  readonly sendsAhead?: boolean;
   /** Mean offered load over capacity, roughly. Default 1. */
   readonly load?: number;
 }
@@ -37,6 +39,7 @@ interface Run {
   readonly tags: readonly number[];
   readonly deadlines: readonly number[];
   readonly earliestAt: number;
+  readonly latestAt: number;
   readonly declaredUs: number;
   startAt: number;
   endAt: number;
@@ -47,7 +50,8 @@ interface Accelerator {
   declared: number;
   slow: number;
   running: Run | null;
-  waiting: Run | null;
+  /** What was sent behind it, in order. */
+  readonly waiting: Run[];
 }
 
 interface Model {
@@ -72,9 +76,22 @@ const REQUESTS_MAX = 150;
  */
 export class ChaosDriver implements CommandSink {
   readonly scheduler: Scheduler;
-  readonly counts = { arrived: 0, refused: 0, finished: 0, late: 0, dropped: 0, failed: 0, dispatched: 0, tooLate: 0 };
+  readonly counts = {
+    arrived: 0,
+    refused: 0,
+    finished: 0,
+    late: 0,
+    dropped: 0,
+    failed: 0,
+    dispatched: 0,
+    tooLate: 0,
+    preempted: 0,
+    rejected: 0,
+  };
   private readonly options: ChaosOptions;
   private readonly random: Uniform;
+  /** Batches that an accelerator may hold. */
+  private readonly depth: number;
   private readonly accelerators: Accelerator[];
   /** Model of each live queue key. */
   private readonly keys = new Map<number, number>();
@@ -88,7 +105,9 @@ export class ChaosDriver implements CommandSink {
   constructor(options: ChaosOptions) {
     this.options = options;
     this.random = stream(options.seed, "chaos");
-    this.scheduler = new Scheduler(createPolicy(options.policy, options.policyOptions), this, {
+    const policy = createPolicy(options.policy, options.policyOptions);
+    this.depth = policy.depth ?? 2;
+    this.scheduler = new Scheduler(policy, this, {
       network: options.network,
       acceleratorsMax: ACCELERATORS,
       requestsMax: REQUESTS_MAX,
@@ -100,7 +119,7 @@ export class ChaosDriver implements CommandSink {
       declared: 1,
       slow: 1,
       running: null,
-      waiting: null,
+      waiting: [],
     }));
     for (let model = 0; model < 2; model++) this.addQueue(model);
     for (let id = 0; id < 3; id++) this.join(id);
@@ -206,14 +225,14 @@ export class ChaosDriver implements CommandSink {
   /** It dies with all it holds. */
   private fail(id: number): void {
     const accelerator = this.accelerators[id]!;
-    const { running, waiting } = accelerator;
+    const { running } = accelerator;
     if (!accelerator.present && running === null) return;
+    const waiting = accelerator.waiting.splice(0).reverse();
     accelerator.present = false;
     accelerator.running = null;
-    accelerator.waiting = null;
     this.scheduler.leave(id, this.now);
     const cause = this.random() < 0.5 ? FAIL_WORKER_CRASHED : FAIL_WORKER_HUNG;
-    if (waiting !== null) this.scheduler.failed(waiting.batch, cause, this.now);
+    for (const { batch } of waiting) this.scheduler.failed(batch, cause, this.now);
     if (running !== null) this.scheduler.failed(running.batch, cause, this.now);
   }
 
@@ -224,6 +243,7 @@ export class ChaosDriver implements CommandSink {
     if (running === null) return;
     this.following(accelerator);
     this.scheduler.failed(running.batch, FAIL_MODEL_ERROR, this.now);
+    this.refuseLate(accelerator);
   }
 
   private addQueue(model: number): void {
@@ -250,11 +270,22 @@ export class ChaosDriver implements CommandSink {
     }
     this.following(accelerator);
     this.scheduler.finished(batch, startAt, endAt, this.now);
+    this.refuseLate(accelerator);
+  }
+
+  /** What begins too late by its own bound is refused. */
+  private refuseLate(accelerator: Accelerator): void {
+    for (;;) {
+      const { running } = accelerator;
+      if (running === null || running.startAt <= running.latestAt) return;
+      this.following(accelerator);
+      this.counts.rejected++;
+      this.scheduler.rejected(running.batch, this.now);
+    }
   }
 
   private following(accelerator: Accelerator): void {
-    accelerator.running = accelerator.waiting;
-    accelerator.waiting = null;
+    accelerator.running = accelerator.waiting.shift() ?? null;
     if (accelerator.running !== null) this.start(accelerator, accelerator.running);
   }
 
@@ -279,7 +310,8 @@ export class ChaosDriver implements CommandSink {
     this.counts.dispatched++;
     this.check(at === this.now, `dispatched at ${at}, not now`);
     this.check(accelerator.present, `accelerator ${id} was sent a batch though it is absent`);
-    this.check(accelerator.waiting === null, `accelerator ${id} was sent a third batch`);
+    const held = (accelerator.running === null ? 0 : 1) + accelerator.waiting.length;
+    this.check(held < this.depth, `accelerator ${id} was sent a batch beyond ${this.depth}`);
     this.check(batches.accelerator[batch] === id, `batch ${batch} names accelerator ${batches.accelerator[batch]}`);
     const model = MODELS[this.keys.get(key)!]!;
     this.check(size >= 1 && size <= model.table.length - 2, `batch size ${size}`);
@@ -312,6 +344,7 @@ export class ChaosDriver implements CommandSink {
       tags,
       deadlines,
       earliestAt: batches.execAt[batch]!,
+      latestAt: batches.latestAt[batch]!,
       declaredUs: Math.ceil(model.table[batches.executedSize[batch]!]! * accelerator.declared),
       startAt: 0,
       endAt: 0,
@@ -319,7 +352,16 @@ export class ChaosDriver implements CommandSink {
     if (accelerator.running === null) {
       accelerator.running = run;
       this.start(accelerator, run);
-    } else accelerator.waiting = run;
+    } else accelerator.waiting.push(run);
+  }
+
+  preempt(batch: number, id: number, at: number): void {
+    const accelerator = this.accelerators[id]!;
+    this.note(5, batch, id, at);
+    this.check(at === this.now, `preempted at ${at}, not now`);
+    this.check(accelerator.running?.batch === batch, `batch ${batch} was preempted though it does not run on ${id}`);
+    this.counts.preempted++;
+    this.following(accelerator);
   }
 
   end(request: number, outcome: number, reason: number, execStartAt: number, at: number): void {
@@ -366,7 +408,7 @@ export class ChaosDriver implements CommandSink {
     for (const key of this.toCheck) if (this.keys.has(key)) this.checkOrder(key);
     this.toCheck.clear();
     const held = this.accelerators.reduce(
-      (sum, { running, waiting }) => sum + (running === null ? 0 : 1) + (waiting === null ? 0 : 1),
+      (sum, { running, waiting }) => sum + (running === null ? 0 : 1) + waiting.length,
       0,
     );
     this.check(scheduler.batches.live === held, `${scheduler.batches.live} batches live, accelerators hold ${held}`);
@@ -374,7 +416,11 @@ export class ChaosDriver implements CommandSink {
       const table = scheduler.accelerators;
       this.check((table.present[id] === 1) === present, `accelerator ${id} present: ${table.present[id]}`);
       this.check(table.running[id] === (running?.batch ?? -1), `accelerator ${id} runs ${running?.batch}`);
-      this.check(table.waiting[id] === (waiting?.batch ?? -1), `accelerator ${id} keeps ${waiting?.batch}`);
+      this.check(table.waiting[id] === (waiting[0]?.batch ?? -1), `accelerator ${id} keeps ${waiting[0]?.batch}`);
+      this.check(
+        table.inFlight(id) === (running === null ? 0 : 1) + waiting.length,
+        `accelerator ${id} holds ${table.inFlight(id)}`,
+      );
     });
   }
 
@@ -382,8 +428,8 @@ export class ChaosDriver implements CommandSink {
   private checkOrder(key: number): void {
     const { requests, accelerators } = this.scheduler;
     const { controlUs, dataUsPerRequest } = this.options.network;
-    const aloneUs =
-      controlUs + dataUsPerRequest + Math.floor(MODELS[this.keys.get(key)!]!.table[1]! * accelerators.fastestScale);
+    const leadUs = this.options.sendsAhead === true ? 0 : controlUs + dataUsPerRequest;
+    const aloneUs = leadUs + Math.floor(MODELS[this.keys.get(key)!]!.table[1]! * accelerators.fastestScale);
     if (!this.options.exact) return;
     for (let handle = 0; handle < requests.state.length; handle++) {
       if (requests.state[handle] !== QUEUED || requests.queue[handle] !== key || requests.retries[handle]! > 0)
@@ -448,10 +494,17 @@ export class ChaosDriver implements CommandSink {
   }
 }
 
+export const CLOCKWORK_EQUAL_CARE = {
+  schedule_ahead_ms: 0,
+  slo_margin_ms: 0,
+  action_window_ms: 0,
+  control_delay_ms: 0,
+} as const;
+
 /** Options of each policy to be put through the contract; a policy not named here is tried with its defaults. */
 export function variantsOf(
   policy: string,
-): { options: Record<string, unknown>; feasible: boolean; punctual: boolean }[] {
+): { options: Record<string, unknown>; feasible: boolean; punctual: boolean; sendsAhead?: boolean }[] {
   const of = (options: Record<string, unknown>, feasible = true, punctual = true) => ({ options, feasible, punctual });
   switch (policy) {
     case "deferred":
@@ -477,6 +530,22 @@ export function variantsOf(
       ];
     case "tfserving":
       return [of({}, false, false), of({ batch_timeout_micros: 2000, max_batch_size: 8 }, false, false)];
+    // Neither promise: it tests the first in order of arrival alone, and stretches deadlines to what its horizon needs.
+    case "clockwork":
+      return [
+        of({}, false, false),
+        of({ schedule_ahead_ms: 60, batch_sizes: [1, 2, 4, 8, 16], first: "lowest-id" }, false, false),
+        of({ ...CLOCKWORK_EQUAL_CARE }, false, false),
+      ];
+    // Inputs travel when requests arrive, so a plan needs no control or data delay.
+    case "nexus":
+      return [
+        of({}),
+        of({ plan: "static", static_batch: 4, frontends: 3, drop: "earliest" }),
+        of({ epoch_s: 1, epoch_min_s: 1, frontends: 2, profile_multiplier: 1.15 }),
+      ].map((variant) => ({ ...variant, sendsAhead: true }));
+    case "shepherd":
+      return [of({}), of({ size_from: "latest", preemption_factor: 1.5 }), of({ preemption: false })];
     default:
       return [of({}, false, false)];
   }

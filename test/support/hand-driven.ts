@@ -23,6 +23,8 @@ export interface HandDrivenOptions {
   readonly sizeMax?: number;
   readonly lengthMax?: number;
   readonly network?: NetworkDelays;
+  /** Batches that an accelerator may hold. Default 1: the policy commits nothing behind a running batch. */
+  readonly depth?: number;
 }
 
 /** l(b) of every model here, µs. */
@@ -40,17 +42,21 @@ export class HandDriven implements CommandSink {
   readonly executedUs: number[] = [];
   readonly closes: string[] = [];
   readonly order: AcceleratorId[] = [];
+  /** `time:accelerator` of each batch that was stopped. */
+  readonly preempts: string[] = [];
   /** Outcome by request: finished, late, dropped expired, failed worker-crashed, ... */
   readonly ended = new Map<string | number, string>();
   readonly endedAt = new Map<string | number, number>();
   private readonly names: (string | number)[] = [];
-  private readonly running: { batch: BatchId; startAt: number; endAt: number }[] = [];
+  private readonly running: { readonly batch: BatchId; startAt: number; endAt: number }[] = [];
   private readonly isSeveral: boolean;
+  private readonly depth: number;
   private now = 0;
 
   constructor(options: HandDrivenOptions) {
     const count = options.accelerators ?? 1;
     this.isSeveral = (options.models ?? 1) > 1;
+    this.depth = options.depth ?? 1;
     this.scheduler = new Scheduler(options.policy, this, {
       network: options.network ?? NO_DELAYS,
       acceleratorsMax: count,
@@ -104,6 +110,7 @@ export class HandDriven implements CommandSink {
     const index = this.running.findIndex(({ batch }) => this.scheduler.batches.accelerator[batch] === id);
     if (cause !== FAIL_MODEL_ERROR) this.scheduler.leave(id, at);
     if (index >= 0) this.scheduler.failed(this.running.splice(index, 1)[0]!.batch, cause, at);
+    this.replanned();
     return this;
   }
 
@@ -127,7 +134,8 @@ export class HandDriven implements CommandSink {
 
   dispatch(batch: BatchId, accelerator: AcceleratorId, at: number): void {
     const { accelerators, batches, requests } = this.scheduler;
-    if (accelerators.inFlight(accelerator) !== 1) violated(`accelerator ${accelerator} was given a second batch`);
+    const held = accelerators.inFlight(accelerator);
+    if (held > this.depth) violated(`accelerator ${accelerator} was given ${held} batches`);
     if (!this.isPresent(accelerator)) violated(`accelerator ${accelerator} is not here`);
     const members: (string | number)[] = [];
     for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!)
@@ -139,6 +147,23 @@ export class HandDriven implements CommandSink {
     this.closes.push(CLOSE_REASONS[batches.close[batch]!]!);
     this.order.push(accelerator);
     this.running.push({ batch, startAt: batches.execAt[batch]!, endAt: batches.finishAt[batch]! });
+    this.running.sort((a, b) => a.endAt - b.endAt);
+  }
+
+  preempt(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    const index = this.running.findIndex((run) => run.batch === batch);
+    if (index < 0) violated(`batch ${batch} was preempted though it does not run`);
+    this.running.splice(index, 1);
+    this.preempts.push(`${at}:${accelerator}`);
+  }
+
+  /** What waits behind a batch that failed begins earlier. */
+  private replanned(): void {
+    const { batches } = this.scheduler;
+    for (const run of this.running) {
+      run.endAt = batches.finishAt[run.batch]!;
+      run.startAt = run.endAt - batches.execUs[run.batch]!;
+    }
     this.running.sort((a, b) => a.endAt - b.endAt);
   }
 

@@ -1,10 +1,15 @@
 /** The options of the baselines as a scenario names them: the systems' own names and defaults, errors with field, bound and value. */
 import { describe, expect, test } from "vitest";
-import { checkOptionsForModels, policyOptionSchemas, validatePolicyOptions } from "../../config/policy-options.js";
+import {
+  checkOptionsForModels,
+  type PolicyName,
+  policyOptionSchemas,
+  validatePolicyOptions,
+} from "../../config/policy-options.js";
 import { IssueList, sourceOf } from "../../config/source.js";
 import { POLICY_NAMES } from "../registry.js";
 
-function problems(policy: "tfserving" | "triton", options: object): string {
+function problems(policy: PolicyName, options: object): string {
   const issues = new IssueList(sourceOf(null, "test"));
   const valid = validatePolicyOptions(policy, options, ["policy_options"], issues);
   checkOptionsForModels(policy, valid, [{ name: "tiny", batchSizeMax: 4 }], ["policy_options"], issues);
@@ -61,6 +66,15 @@ describe("errors", () => {
       "policy_options.batch_timeout_micro",
       "did you mean batch_timeout_micros?",
     ],
+    ["clockwork", { batch_sizes: [2, 4] }, "policy_options.batch_sizes[0]", "must be 1; was 2"],
+    [
+      "clockwork",
+      { batch_sizes: [1, 4, 4] },
+      "policy_options.batch_sizes[2]",
+      "greater than the entry before it (4); was 4",
+    ],
+    ["clockwork", { slo_margin_ms: -1 }, "policy_options.slo_margin_ms", "at least 0; was -1"],
+    ["shepherd", { preemption_factor: 1 }, "policy_options.preemption_factor", "at least 1.01; was 1"],
     ["triton", { timeout_action: "DROP" }, "policy_options.timeout_action", 'one of REJECT, DELAY; was "DROP"'],
     ["triton", { preferred_batch_size: [0] }, "policy_options.preferred_batch_size[0]", "at least 1; was 0"],
     [

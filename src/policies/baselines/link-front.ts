@@ -1,0 +1,23 @@
+import type { DeadlineQueue } from "../../core/deadline-queue.js";
+import { DISPATCHED, type RequestHandle, type RequestTable } from "../../core/request-table.js";
+
+/** Takes the `size` earliest out of a queue, dispatched and chained as the members of a batch. @returns the first. */
+export function linkFront(pending: DeadlineQueue, size: number, requests: RequestTable): RequestHandle {
+  let following = -1;
+  for (let index = size - 1; index >= 0; index--) {
+    const handle = pending.handleAt(index);
+    requests.state[handle] = DISPATCHED;
+    requests.next[handle] = following;
+    following = handle;
+  }
+  pending.removeFront(size);
+  return following;
+}
+
+/** Takes one that came back out of its list. @returns it. */
+export function linkAlone(solo: RequestHandle[], requests: RequestTable): RequestHandle {
+  const handle = solo.shift()!;
+  requests.state[handle] = DISPATCHED;
+  requests.next[handle] = -1;
+  return handle;
+}
