@@ -1,5 +1,5 @@
 /** Why no placement can exist: bounds that arithmetic alone shows to be too tight. */
-import { exceeds, leastPlaceCost, type PlanProblem, placeCost, sum } from "./problem.js";
+import { exceeds, leastPlaceCost, type PlanProblem, sum } from "./problem.js";
 
 export interface Conflict {
   readonly constraint: "rate" | "memory" | "disruption";

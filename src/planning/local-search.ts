@@ -9,6 +9,9 @@ const TRIES_MAX = 40_000;
 /** Changes applied to one pair before the next: a bound on a loop that ends by itself. */
 const CHANGES_MAX = 10_000;
 
+/** Exchanges of two models for two drawn for one pair of sub-clusters. */
+const EXCHANGES_TRIED = 2000;
+
 /** True once the time for searching is over; asked between pairs of sub-clusters. */
 export type IsOver = () => boolean;
 export const NEVER: IsOver = () => false;
@@ -178,71 +181,51 @@ function sharpenPair(placement: Placement, a: number, b: number, random: Uniform
 }
 
 /**
- * Draws exchanges of two models for two between a sub-cluster that stands out and another, and takes those that lower
- * the objective. Two for two reaches differences far finer than one for one, and there are too many to try them all.
- *
- * @returns true if the objective fell.
+ * Draws exchanges of two models for two between random sub-clusters, and takes those that lower the energy. Two for two
+ * reaches differences far finer than one for one, and there are too many to try them all.
  */
-export function exchangePairs(placement: Placement, random: Uniform, tries: number, isOver: IsOver = NEVER): boolean {
-  const { clusters, rateRps, memoryMb, rateRpsMean, memoryMbMean, memoryWeight } = placement.problem;
-  const { rate, memory, members } = placement;
-  let isLower = false;
-  for (const a of extremes(placement)) {
+export function exchangePairs(placement: Placement, random: Uniform, pairs: number, isOver: IsOver = NEVER): void {
+  const { clusters } = placement.problem;
+  if (clusters < 2) return;
+  for (let n = 0; n < pairs && !isOver(); n++) {
+    const a = Math.floor(random() * clusters);
     const b = (a + 1 + Math.floor(random() * (clusters - 1))) % clusters;
-    if (isOver()) break;
-    if (b === a || members[a]!.length < 2 || members[b]!.length < 2) continue;
-    let rest = restOf(placement, a, b);
-    const objectiveWith = (dRate: number, dMemory: number): number =>
-      Math.max(
-        rest.rate,
-        Math.abs((rate[a]! - dRate) / rateRpsMean - 1),
-        Math.abs((rate[b]! + dRate) / rateRpsMean - 1),
-      ) +
-      memoryWeight *
-        Math.max(
-          rest.memory,
-          Math.abs((memory[a]! - dMemory) / memoryMbMean - 1),
-          Math.abs((memory[b]! + dMemory) / memoryMbMean - 1),
-        );
-    let objective = objectiveWith(0, 0);
-    for (let n = 0; n < tries; n++) {
-      const [i, i2, k, k2] = [
-        pick(members[a]!, random),
-        pick(members[a]!, random),
-        pick(members[b]!, random),
-        pick(members[b]!, random),
-      ];
-      if (i === i2 || k === k2) continue;
-      const dRate = rateRps[i]! + rateRps[i2]! - rateRps[k]! - rateRps[k2]!;
-      const dMemory = memoryMb[i]! + memoryMb[i2]! - memoryMb[k]! - memoryMb[k2]!;
-      const next = objectiveWith(dRate, dMemory);
-      if (next >= objective - GAIN_MIN || !exchange(placement, a, b, [i, i2], [k, k2])) continue;
-      objective = next;
-      isLower = true;
-      rest = restOf(placement, a, b);
-    }
+    exchangeBetween(placement, a, b, random);
   }
-  return isLower;
 }
 
-/** Makes the exchange; unmakes it, and says false, if it breaks a bound. */
-function exchange(
-  placement: Placement,
-  a: number,
-  b: number,
-  forth: readonly number[],
-  back: readonly number[],
-): boolean {
+function exchangeBetween(placement: Placement, a: number, b: number, random: Uniform): void {
+  const { rateRps, memoryMb, rateRpsMean, memoryMbMean, memoryWeight } = placement.problem;
+  const { rate, memory, members } = placement;
+  const [inA, inB] = [members[a]!, members[b]!];
+  if (inA.length < 2 || inB.length < 2) return;
+  for (let n = 0; n < EXCHANGES_TRIED; n++) {
+    const i = pick(inA, random);
+    const i2 = pick(inA, random);
+    const k = pick(inB, random);
+    const k2 = pick(inB, random);
+    if (i === i2 || k === k2) continue;
+    const dRate = (rateRps[i]! + rateRps[i2]! - rateRps[k]! - rateRps[k2]!) / rateRpsMean;
+    const dMemory = (memoryMb[i]! + memoryMb[i2]! - memoryMb[k]! - memoryMb[k2]!) / memoryMbMean;
+    // (A - d)² + (B + d)² - A² - B² = 2d(d + B - A), for load and for memory.
+    const growth =
+      dRate * (dRate + (rate[b]! - rate[a]!) / rateRpsMean) +
+      memoryWeight * dMemory * (dMemory + (memory[b]! - memory[a]!) / memoryMbMean);
+    if (growth < -GAIN_MIN) exchange(placement, a, b, [i, i2], [k, k2]);
+  }
+}
+
+/** Makes the exchange, unless it breaks a bound. */
+function exchange(placement: Placement, a: number, b: number, forth: readonly number[], back: readonly number[]): void {
   const excess = placement.excessWith(a, -1, -1) + placement.excessWith(b, -1, -1);
   const { cost } = placement;
   for (const i of forth) placement.place(i, b);
   for (const k of back) placement.place(k, a);
   const after = placement.excessWith(a, -1, -1) + placement.excessWith(b, -1, -1);
   const isDear = placement.cost > cost && exceeds(placement.cost, placement.problem.costMax);
-  if (after <= excess && !isDear) return true;
+  if (after <= excess && !isDear) return;
   for (const i of forth) placement.place(i, a);
   for (const k of back) placement.place(k, b);
-  return false;
 }
 
 /** The largest relative deviations of all sub-clusters but two. */

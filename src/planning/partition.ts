@@ -65,12 +65,14 @@ const WHOLE_BINARIES_MAX = 1500;
 /** When greedy keeps not every bound, larger ones do, too: a slow answer is better than none. */
 const FEASIBILITY_BINARIES_MAX = 40_000;
 /** Models that one round lets move. */
-const FREE_MODELS = 26;
+const FREE_MODELS = 16;
 const ROUND_NODES_MAX = 400;
 const ROUND_LIMIT_S = 2;
 const WHOLE_NODES_MAX = 200_000;
-/** Exchanges of two models for two drawn per round and sub-cluster that stands out. */
-const TRIES_PER_ROUND = 20_000;
+/** Pairs of sub-clusters between which each round draws exchanges. */
+const EXCHANGES_PER_ROUND = 40;
+/** HiGHS takes a second where a round of exchanges takes 50 ms: one round in so many has a programme. */
+const ROUNDS_PER_PROGRAMME = 5;
 /** Rounds in a row without a gain after which the plan is as good as it gets. */
 const PATIENCE = 300;
 /** An objective this near to its lower bound is the optimum for all purposes. */
@@ -129,10 +131,11 @@ class Search {
     }
     this.report("greedy", best);
     if (this.isShort(best)) best = await this.solveWhole(placement, best);
+    const walker = new Placement(problem, placement.of);
     let idle = 0;
     while (this.isShort(best) && this.rounds < this.roundsMax && idle < PATIENCE) {
       const before = best.objective;
-      best = await this.improve(placement, best);
+      best = await this.improve(placement, walker, best);
       this.rounds++;
       idle = best.objective < before ? 0 : idle + 1;
       this.report("rounds", best);
@@ -189,22 +192,32 @@ class Search {
     return after;
   }
 
-  private async improve(placement: Placement, best: PlanMeasure): Promise<PlanMeasure> {
+  /**
+   * @param placement The best so far, where HiGHS tries.
+   * @param walker Exchanges lower its energy all the time, and its objective now and then: then it is the best.
+   */
+  private async improve(placement: Placement, walker: Placement, best: PlanMeasure): Promise<PlanMeasure> {
     let now = best;
-    const sub = this.pickSubProblem(placement);
-    const answer = await this.solver.solve(sub.milp, {
-      timeLimitS: Math.min(ROUND_LIMIT_S, this.leftMs / 1000),
-      nodesMax: ROUND_NODES_MAX,
-      seed: this.rounds,
-      hasStart: true,
-    });
-    now = this.adopt(placement, sub, answer.values, now);
-    if (now !== best) this.improvedBy.highs++;
-    exchangePairs(placement, this.random, TRIES_PER_ROUND, this.isOver);
-    sharpen(placement, this.random, this.isOver);
-    const exchanged = measurePlan(this.problem, placement.of);
-    if (exchanged.objective >= now.objective) return now;
+    if (this.rounds % ROUNDS_PER_PROGRAMME === 0) {
+      const sub = this.pickSubProblem(placement);
+      const answer = await this.solver.solve(sub.milp, {
+        timeLimitS: Math.min(ROUND_LIMIT_S, this.leftMs / 1000),
+        nodesMax: ROUND_NODES_MAX,
+        seed: this.rounds,
+        hasStart: true,
+      });
+      now = this.adopt(placement, sub, answer.values, now);
+      if (now !== best) {
+        this.improvedBy.highs++;
+        walker.assign(placement.of);
+      }
+    } else await nextTurn();
+    exchangePairs(walker, this.random, EXCHANGES_PER_ROUND, this.isOver);
+    sharpen(walker, this.random, this.isOver);
+    const exchanged = measurePlan(this.problem, walker.of);
+    if (!exchanged.isFeasible || exchanged.objective >= now.objective) return now;
     this.improvedBy.swaps++;
+    placement.assign(walker.of);
     return exchanged;
   }
 
@@ -215,8 +228,9 @@ class Search {
   private pickSubProblem(placement: Placement): SubProblem {
     const { clusters } = this.problem;
     const outstanding = extremes(placement);
-    const isAll = this.rounds % 2 === 0 && outstanding.length > 1;
-    const chosen = new Set(isAll ? outstanding : [outstanding[this.rounds % outstanding.length]!]);
+    const turn = this.rounds / ROUNDS_PER_PROGRAMME;
+    const isAll = turn % 2 === 0 && outstanding.length > 1;
+    const chosen = new Set(isAll ? outstanding : [outstanding[turn % outstanding.length]!]);
     while (chosen.size < 2) chosen.add(Math.floor(this.random() * clusters));
     const models = [...chosen].flatMap((j) => placement.members[j]!);
     for (let n = models.length - 1; n > 0; n--) {
@@ -361,4 +375,9 @@ function excessOf({ violations }: PlanMeasure): number {
 
 function everything(count: number): number[] {
   return Array.from({ length: count }, (_, n) => n);
+}
+
+/** Lets whoever else lives in this thread have a turn. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
