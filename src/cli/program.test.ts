@@ -42,7 +42,7 @@ describe("rubato", () => {
     expect(help.code).toBe(0);
     for (const word of ["check", "simulate", "goodput", "Examples:", "Exit codes"]) expect(help.stdout).toContain(word);
   });
-  it.each([["check"], ["simulate"], ["goodput"]])("%s --help ends with examples", async (command) => {
+  it.each([["check"], ["simulate"], ["goodput"], ["plan"]])("%s --help ends with examples", async (command) => {
     const { code, stdout } = await rubato(command, "--help");
     expect(code).toBe(0);
     expect(stdout).toMatch(new RegExp(`Examples:\\n( {2}rubato ${command} .*\\n?)+$`));

@@ -4,6 +4,7 @@
  * `node scripts/gen-docs.mjs` writes what this returns; a test fails when the committed files differ.
  */
 import { z } from "zod";
+import { planFileSchema } from "./plan-file.js";
 import { POLICY_NAMES, policyOptionSchemas } from "./policy-options.js";
 import { scenarioSchema } from "./scenario-schema.js";
 import { serverConfigSchema } from "./server-schema.js";
@@ -24,7 +25,7 @@ const PUBLISHED: readonly PublishedSchema[] = [
     id: "scenario",
     title: "Scenario",
     intro:
-      "Read by `rubato simulate`, `rubato goodput` and `rubato check`; ready ones are in `scenarios/`. Requests that " +
+      "Read by `rubato simulate`, `rubato goodput`, `rubato plan` and `rubato check`; ready ones are in `scenarios/`. Requests that " +
       "arrive in [warmup_s, duration_s) are counted, then the run drains. Rates come from exactly one place: a total " +
       "(`arrivals.rate_rps`, `arrivals.steps` or a trace) split by `models[].share`, else by `popularity`; or " +
       "`models[].rate_rps`; or the requests of a replay.\n\n" +
@@ -46,6 +47,15 @@ const PUBLISHED: readonly PublishedSchema[] = [
       "`rubato serve --config FILE`, usually `rubato.config.yaml`. Nothing in it is required, nor is the file. Flags of " +
       "the command override it.",
     schema: serverConfigSchema,
+  },
+  {
+    id: "plan",
+    title: "Plan",
+    intro:
+      "Read by `rubato plan --current FILE`: the output of an earlier `rubato plan --json`, of which the keys below are " +
+      "read, or a file of your own. Models that the scenario no longer has are passed over; models that the file does " +
+      "not name are nowhere yet.",
+    schema: planFileSchema,
   },
 ];
 
