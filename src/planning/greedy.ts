@@ -1,7 +1,10 @@
 /** The placement that is always there: largest first onto the least loaded, then moves and swaps. */
-import { descend, type IsOver, NEVER, sharpen } from "./local-search.js";
+import { descend, type IsOver, NEVER, reroute, sharpen } from "./local-search.js";
 import { Placement } from "./placement.js";
 import { type Assignment, leastPlaceCost, type PlanProblem, placeCost, type Uniform } from "./problem.js";
+
+/** Each lowers the energy, so they end by themselves; this bounds them. */
+const REROUTES_MAX = 50;
 
 /**
  * Greedy placement with swaps. It may exceed a bound where it finds nothing better: the caller measures it.
@@ -21,6 +24,7 @@ export function greedyPlan(
   const placement = new Placement(problem, from ?? problem.current ?? new Int32Array(problem.names.length).fill(-1));
   seed(placement);
   descend(placement, random, isOver);
+  for (let n = 0; n < REROUTES_MAX && reroute(placement, isOver); n++) descend(placement, random, isOver);
   sharpen(placement, random, isOver);
   return placement;
 }

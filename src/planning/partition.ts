@@ -10,11 +10,11 @@
  */
 import { type Conflict, provenConflicts, show } from "./conflict.js";
 import { greedyPlan } from "./greedy.js";
-import { descend, exchangePairs, extremes, kick, sharpen } from "./local-search.js";
+import { descend, exchangePairs, extremes, kick, reroute, sharpen } from "./local-search.js";
 import { measurePlan, objectiveFloor, type PlanMeasure, type Violation } from "./measure.js";
 import { buildMilp, placesOf, type SubProblem } from "./milp.js";
 import { Placement } from "./placement.js";
-import type { Assignment, PlanProblem, Uniform } from "./problem.js";
+import { type Assignment, type PlanProblem, sum, type Uniform } from "./problem.js";
 import { Solver } from "./solver.js";
 
 export interface PartitionOptions {
@@ -71,6 +71,8 @@ const ROUND_LIMIT_S = 2;
 const WHOLE_NODES_MAX = 200_000;
 /** Pairs of sub-clusters between which each round draws exchanges. */
 const EXCHANGES_PER_ROUND = 40;
+/** Rounds of exchanges before HiGHS: what they find in milliseconds it need not look for. */
+const OPENING_ROUNDS = 5;
 /** HiGHS takes a second where a round of exchanges takes 50 ms: one round in so many has a programme. */
 const ROUNDS_PER_PROGRAMME = 5;
 /** Rounds in a row without a gain after which the plan is as good as it gets. */
@@ -130,8 +132,9 @@ class Search {
       best = measurePlan(problem, placement.of);
     }
     this.report("greedy", best);
-    if (this.isShort(best)) best = await this.solveWhole(placement, best);
     const walker = new Placement(problem, placement.of);
+    for (let n = 0; n < OPENING_ROUNDS && this.isShort(best); n++) best = this.walk(placement, walker, best);
+    if (this.isShort(best)) best = await this.solveWhole(placement, walker, best);
     let idle = 0;
     while (this.isShort(best) && this.rounds < this.roundsMax && idle < PATIENCE) {
       const before = best.objective;
@@ -174,7 +177,7 @@ class Search {
     this.onProgress?.({ stage, round: this.rounds, objective, elapsedMs: this.elapsedMs });
   }
 
-  private async solveWhole(placement: Placement, best: PlanMeasure): Promise<PlanMeasure> {
+  private async solveWhole(placement: Placement, walker: Placement, best: PlanMeasure): Promise<PlanMeasure> {
     const { names, clusters } = this.problem;
     if (names.length * clusters > WHOLE_BINARIES_MAX) return best;
     const sub = buildMilp(placement, everything(clusters), everything(names.length));
@@ -185,7 +188,10 @@ class Search {
       hasStart: true,
     });
     const after = this.adopt(placement, sub, answer.values, best);
-    if (after !== best) this.improvedBy.highs++;
+    if (after !== best) {
+      this.improvedBy.highs++;
+      walker.assign(placement.of);
+    }
     if (answer.status === "optimal") this.isOptimal = true;
     this.bound = Math.max(this.bound, Math.min(answer.bound, after.objective));
     this.report("whole", after);
@@ -212,10 +218,23 @@ class Search {
         walker.assign(placement.of);
       }
     } else await nextTurn();
+    return this.walk(placement, walker, now);
+  }
+
+  /** A round of exchanges; from where these find nothing, a kick away from the best and a descent. */
+  private walk(placement: Placement, walker: Placement, best: PlanMeasure): PlanMeasure {
+    const before = sum(walker.energy);
     exchangePairs(walker, this.random, EXCHANGES_PER_ROUND, this.isOver);
     sharpen(walker, this.random, this.isOver);
+    if (sum(walker.energy) === before) {
+      walker.assign(placement.of);
+      kick(walker, this.random);
+      descend(walker, this.random, this.isOver);
+      reroute(walker, this.isOver);
+      sharpen(walker, this.random, this.isOver);
+    }
     const exchanged = measurePlan(this.problem, walker.of);
-    if (!exchanged.isFeasible || exchanged.objective >= now.objective) return now;
+    if (!exchanged.isFeasible || exchanged.objective >= best.objective) return best;
     this.improvedBy.swaps++;
     placement.assign(walker.of);
     return exchanged;
