@@ -31,8 +31,8 @@ export function greedyPlan(
 
 function seed(placement: Placement): void {
   const { problem } = placement;
-  const { rateRps, memoryMb, rateRpsMean, memoryMbMean, clusters, costMax } = problem;
-  const size = (i: number): number => rateRps[i]! / rateRpsMean + memoryMb[i]! / memoryMbMean;
+  const { rateRps, memoryMb, rateRpsScale, memoryMbScale, clusters, costMax } = problem;
+  const size = (i: number): number => rateRps[i]! / rateRpsScale + memoryMb[i]! / memoryMbScale;
   const waiting: number[] = [];
   placement.of.forEach((j, i) => {
     if (j < 0) waiting.push(i);

@@ -179,18 +179,18 @@ export function extremes(placement: Placement): number[] {
 
 function sharpenPair(placement: Placement, a: number, b: number, random: Uniform): boolean {
   const { problem, rate, memory } = placement;
-  const { rateRps, memoryMb, rateRpsMean, memoryMbMean, memoryWeight } = problem;
+  const { rateRps, memoryMb, rateRpsMean, memoryMbMean, rateRpsScale, memoryMbScale, memoryWeight } = problem;
   const rest = restOf(placement, a, b);
   const objectiveWith = (dRate: number, dMemory: number): number => {
     const r = Math.max(
       rest.rate,
-      Math.abs((rate[a]! - dRate) / rateRpsMean - 1),
-      Math.abs((rate[b]! + dRate) / rateRpsMean - 1),
+      Math.abs(rate[a]! - dRate - rateRpsMean) / rateRpsScale,
+      Math.abs(rate[b]! + dRate - rateRpsMean) / rateRpsScale,
     );
     const s = Math.max(
       rest.memory,
-      Math.abs((memory[a]! - dMemory) / memoryMbMean - 1),
-      Math.abs((memory[b]! + dMemory) / memoryMbMean - 1),
+      Math.abs(memory[a]! - dMemory - memoryMbMean) / memoryMbScale,
+      Math.abs(memory[b]! + dMemory - memoryMbMean) / memoryMbScale,
     );
     return r + memoryWeight * s;
   };
@@ -239,7 +239,7 @@ export function exchangePairs(placement: Placement, random: Uniform, pairs: numb
 }
 
 function exchangeBetween(placement: Placement, a: number, b: number, random: Uniform): void {
-  const { rateRps, memoryMb, rateRpsMean, memoryMbMean, memoryWeight } = placement.problem;
+  const { rateRps, memoryMb, rateRpsScale, memoryMbScale, memoryWeight } = placement.problem;
   const { rate, memory, members } = placement;
   const [inA, inB] = [members[a]!, members[b]!];
   if (inA.length < 2 || inB.length < 2) return;
@@ -249,12 +249,12 @@ function exchangeBetween(placement: Placement, a: number, b: number, random: Uni
     const k = pick(inB, random);
     const k2 = pick(inB, random);
     if (i === i2 || k === k2) continue;
-    const dRate = (rateRps[i]! + rateRps[i2]! - rateRps[k]! - rateRps[k2]!) / rateRpsMean;
-    const dMemory = (memoryMb[i]! + memoryMb[i2]! - memoryMb[k]! - memoryMb[k2]!) / memoryMbMean;
+    const dRate = (rateRps[i]! + rateRps[i2]! - rateRps[k]! - rateRps[k2]!) / rateRpsScale;
+    const dMemory = (memoryMb[i]! + memoryMb[i2]! - memoryMb[k]! - memoryMb[k2]!) / memoryMbScale;
     // (A - d)² + (B + d)² - A² - B² = 2d(d + B - A), for load and for memory.
     const growth =
-      dRate * (dRate + (rate[b]! - rate[a]!) / rateRpsMean) +
-      memoryWeight * dMemory * (dMemory + (memory[b]! - memory[a]!) / memoryMbMean);
+      dRate * (dRate + (rate[b]! - rate[a]!) / rateRpsScale) +
+      memoryWeight * dMemory * (dMemory + (memory[b]! - memory[a]!) / memoryMbScale);
     if (growth < -GAIN_MIN) exchange(placement, a, b, [i, i2], [k, k2]);
   }
 }
@@ -277,8 +277,8 @@ function restOf({ rate, memory, problem }: Placement, a: number, b: number): { r
   const rest = { rate: 0, memory: 0 };
   for (let j = 0; j < rate.length; j++) {
     if (j === a || j === b) continue;
-    rest.rate = Math.max(rest.rate, Math.abs(rate[j]! / problem.rateRpsMean - 1));
-    rest.memory = Math.max(rest.memory, Math.abs(memory[j]! / problem.memoryMbMean - 1));
+    rest.rate = Math.max(rest.rate, Math.abs(rate[j]! - problem.rateRpsMean) / problem.rateRpsScale);
+    rest.memory = Math.max(rest.memory, Math.abs(memory[j]! - problem.memoryMbMean) / problem.memoryMbScale);
   }
   return rest;
 }

@@ -79,7 +79,7 @@ export function measurePlan(problem: PlanProblem, assignment: Assignment): PlanM
     sizes,
     rateDeviation,
     memoryDeviation,
-    objective: rateDeviation / problem.rateRpsMean + (problem.memoryWeight * memoryDeviation) / problem.memoryMbMean,
+    objective: rateDeviation / problem.rateRpsScale + (problem.memoryWeight * memoryDeviation) / problem.memoryMbScale,
     loadImbalance: imbalance(rateRps),
     memoryImbalance: imbalance(memoryMb),
     moves,

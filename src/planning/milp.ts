@@ -49,7 +49,8 @@ export function buildMilp(
   objective = true,
 ): SubProblem {
   const { problem, of } = placement;
-  const { rateRps, memoryMb, dynamicMb, rateRpsMean, memoryMbMean, rateRpsMax, memoryMbMax } = problem;
+  const { rateRps, memoryMb, dynamicMb, rateRpsMax, memoryMbMax } = problem;
+  const { rateRpsMean, memoryMbMean, rateRpsScale, memoryMbScale } = problem;
   const isFree = new Uint8Array(of.length);
   for (const i of free) isFree[i] = 1;
   // Without a present placement sub-clusters differ by nothing but what stays in them: if nothing does, they are
@@ -74,8 +75,8 @@ export function buildMilp(
   }
   const inside = new Set(places);
   for (let j = 0; j < problem.clusters; j++) {
-    const rate = Math.abs(placement.rate[j]! / rateRpsMean - 1);
-    const memory = Math.abs(placement.memory[j]! / memoryMbMean - 1);
+    const rate = Math.abs(placement.rate[j]! - rateRpsMean) / rateRpsScale;
+    const memory = Math.abs(placement.memory[j]! - memoryMbMean) / memoryMbScale;
     start[deltaRate] = Math.max(start[deltaRate]!, rate);
     start[deltaMemory] = Math.max(start[deltaMemory]!, memory);
     if (inside.has(j)) continue;
@@ -109,30 +110,30 @@ export function buildMilp(
         fixedMemory -= memoryMb[i]!;
       } else fixedDynamic = Math.max(fixedDynamic, dynamicMb[i]!);
     }
-    const rates = order.map((i, row): [number, number] => [row * width + column, rateRps[i]! / rateRpsMean]);
-    const sizes = order.map((i, row): [number, number] => [row * width + column, memoryMb[i]! / memoryMbMean]);
-    const aboutRate = 1 - fixedRate / rateRpsMean;
-    const aboutMemory = 1 - fixedMemory / memoryMbMean;
+    const rates = order.map((i, row): [number, number] => [row * width + column, rateRps[i]! / rateRpsScale]);
+    const sizes = order.map((i, row): [number, number] => [row * width + column, memoryMb[i]! / memoryMbScale]);
+    const aboutRate = (rateRpsMean - fixedRate) / rateRpsScale;
+    const aboutMemory = (memoryMbMean - fixedMemory) / memoryMbScale;
     rows.add(Number.NEGATIVE_INFINITY, aboutRate, [...rates, [deltaRate, -1]]);
     rows.add(aboutRate, Number.POSITIVE_INFINITY, [...rates, [deltaRate, 1]]);
     rows.add(Number.NEGATIVE_INFINITY, aboutMemory, [...sizes, [deltaMemory, -1]]);
     rows.add(aboutMemory, Number.POSITIVE_INFINITY, [...sizes, [deltaMemory, 1]]);
     if (rateRpsMax < Number.POSITIVE_INFINITY) {
-      rows.add(Number.NEGATIVE_INFINITY, (rateRpsMax - fixedRate) / rateRpsMean, rates);
+      rows.add(Number.NEGATIVE_INFINITY, (rateRpsMax - fixedRate) / rateRpsScale, rates);
     }
     if (memoryMbMax === Number.POSITIVE_INFINITY) return;
-    const room = (memoryMbMax - fixedMemory) / memoryMbMean;
+    const room = (memoryMbMax - fixedMemory) / memoryMbScale;
     if (!withDynamic) {
       rows.add(Number.NEGATIVE_INFINITY, room, sizes);
       return;
     }
     const dynamic = binaries + 2 + column;
-    lower[dynamic] = fixedDynamic / memoryMbMean;
+    lower[dynamic] = fixedDynamic / memoryMbScale;
     start[dynamic] = lower[dynamic]!;
     rows.add(Number.NEGATIVE_INFINITY, room, [...sizes, [dynamic, 1]]);
     order.forEach((i, row) => {
       if (dynamicMb[i]! <= fixedDynamic) return;
-      const need = dynamicMb[i]! / memoryMbMean;
+      const need = dynamicMb[i]! / memoryMbScale;
       rows.add(Number.NEGATIVE_INFINITY, 0, [
         [row * width + column, need],
         [dynamic, -1],
@@ -213,8 +214,8 @@ function breakSymmetry(rows: Rows, upper: Float64Array, models: number, width: n
 }
 
 function bySize({ problem }: Placement, free: readonly number[]): number[] {
-  const { rateRps, memoryMb, rateRpsMean, memoryMbMean } = problem;
-  const size = (i: number): number => rateRps[i]! / rateRpsMean + memoryMb[i]! / memoryMbMean;
+  const { rateRps, memoryMb, rateRpsScale, memoryMbScale } = problem;
+  const size = (i: number): number => rateRps[i]! / rateRpsScale + memoryMb[i]! / memoryMbScale;
   return [...free].sort((a, b) => size(b) - size(a) || a - b);
 }
 

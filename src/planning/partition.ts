@@ -24,6 +24,8 @@ export interface PartitionOptions {
   readonly timeLimitMs?: number;
   /** Rounds of sub-problems. Default: as many as the time allows. */
   readonly roundsMax?: number;
+  /** Nodes of its search tree that HiGHS may visit on the whole problem. Default 200,000: time ends it before. */
+  readonly nodesMax?: number;
   readonly onProgress?: (progress: PlanProgress) => void;
   /** Milliseconds from any start. */
   readonly clock?: () => number;
@@ -66,15 +68,15 @@ const WHOLE_BINARIES_MAX = 1500;
 const FEASIBILITY_BINARIES_MAX = 40_000;
 /** Models that one round lets move. */
 const FREE_MODELS = 16;
-const ROUND_NODES_MAX = 400;
-const ROUND_LIMIT_S = 2;
+const ROUND_NODES_MAX = 200;
+const ROUND_LIMIT_S = 1;
 const WHOLE_NODES_MAX = 200_000;
 /** Pairs of sub-clusters between which each round draws exchanges. */
 const EXCHANGES_PER_ROUND = 40;
 /** Rounds of exchanges before HiGHS: what they find in milliseconds it need not look for. */
 const OPENING_ROUNDS = 5;
 /** HiGHS takes a second where a round of exchanges takes 50 ms: one round in so many has a programme. */
-const ROUNDS_PER_PROGRAMME = 5;
+const ROUNDS_PER_PROGRAMME = 10;
 /** Rounds in a row without a gain after which the plan is as good as it gets. */
 const PATIENCE = 300;
 /** An objective this near to its lower bound is the optimum for all purposes. */
@@ -99,6 +101,7 @@ class Search {
   private readonly clock: () => number;
   private readonly limitMs: number;
   private readonly roundsMax: number;
+  private readonly nodesMax: number;
   private readonly onProgress: ((progress: PlanProgress) => void) | undefined;
   private bound: number;
   private isOptimal = false;
@@ -112,6 +115,7 @@ class Search {
     this.startMs = this.clock();
     this.limitMs = options.timeLimitMs ?? 10_000;
     this.roundsMax = options.roundsMax ?? Number.POSITIVE_INFINITY;
+    this.nodesMax = options.nodesMax ?? WHOLE_NODES_MAX;
     this.onProgress = options.onProgress;
     this.bound = objectiveFloor(problem);
   }
@@ -132,6 +136,7 @@ class Search {
       best = measurePlan(problem, placement.of);
     }
     this.report("greedy", best);
+    if (this.isShort(best)) this.solver.prepare();
     const walker = new Placement(problem, placement.of);
     for (let n = 0; n < OPENING_ROUNDS && this.isShort(best); n++) best = this.walk(placement, walker, best);
     if (this.isShort(best)) best = await this.solveWhole(placement, walker, best);
@@ -183,7 +188,7 @@ class Search {
     const sub = buildMilp(placement, everything(clusters), everything(names.length));
     const answer = await this.solver.solve(sub.milp, {
       timeLimitS: this.leftMs / 2000,
-      nodesMax: WHOLE_NODES_MAX,
+      nodesMax: this.nodesMax,
       seed: 0,
       hasStart: true,
     });
@@ -326,7 +331,7 @@ class Search {
     const sub = buildMilp(placement, everything(clusters), everything(names.length), false);
     const answer = await this.solver.solve(sub.milp, {
       timeLimitS: this.leftMs / 2000,
-      nodesMax: WHOLE_NODES_MAX,
+      nodesMax: this.nodesMax,
       seed: 0,
       hasStart: false,
     });

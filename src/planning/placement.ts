@@ -146,17 +146,17 @@ export class Placement {
   }
 
   private energyOf(rate: number, memory: number, dynamic: number): number {
-    const { rateRpsMean, memoryMbMean, memoryWeight } = this.problem;
-    const r = (rate - rateRpsMean) / rateRpsMean;
-    const s = (memory - memoryMbMean) / memoryMbMean;
+    const { rateRpsMean, memoryMbMean, rateRpsScale, memoryMbScale, memoryWeight } = this.problem;
+    const r = (rate - rateRpsMean) / rateRpsScale;
+    const s = (memory - memoryMbMean) / memoryMbScale;
     return r * r + memoryWeight * s * s + PENALTY * this.excessOf(rate, memory, dynamic);
   }
 
   private excessOf(rate: number, memory: number, dynamic: number): number {
-    const { rateRpsMean, memoryMbMean, rateRpsMax, memoryMbMax } = this.problem;
+    const { rateRpsScale, memoryMbScale, rateRpsMax, memoryMbMax } = this.problem;
     let excess = 0;
-    if (exceeds(rate, rateRpsMax)) excess += (rate - rateRpsMax) / rateRpsMean;
-    if (exceeds(memory + dynamic, memoryMbMax)) excess += (memory + dynamic - memoryMbMax) / memoryMbMean;
+    if (exceeds(rate, rateRpsMax)) excess += (rate - rateRpsMax) / rateRpsScale;
+    if (exceeds(memory + dynamic, memoryMbMax)) excess += (memory + dynamic - memoryMbMax) / memoryMbScale;
     return excess;
   }
 }

@@ -70,9 +70,12 @@ export interface PlanProblem {
   readonly current: Int32Array | null;
   /** Cost of loading each model, or row by row of each model on each sub-cluster. */
   readonly loadCost: Float64Array;
-  /** R̄ and S̄: the mean per sub-cluster, 1 where all are 0 so that relative deviations stay defined. */
+  /** R̄ and S̄: the mean per sub-cluster. */
   readonly rateRpsMean: number;
   readonly memoryMbMean: number;
+  /** What deviations are relative to: the mean, or 1 where all are 0. */
+  readonly rateRpsScale: number;
+  readonly memoryMbScale: number;
 }
 
 /** Sub-cluster of each model. */
@@ -133,8 +136,10 @@ export function planProblem(input: PlanInput): PlanProblem {
     memoryWeight: bound("memoryWeight", input.memoryWeight ?? 1),
     costMax: isRunning ? bound("costMax", input.costMax ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY,
     current: isRunning ? current : null,
-    rateRpsMean: sum(problem.rateRps) / clusters || 1,
-    memoryMbMean: sum(problem.memoryMb) / clusters || 1,
+    rateRpsMean: sum(problem.rateRps) / clusters,
+    memoryMbMean: sum(problem.memoryMb) / clusters,
+    rateRpsScale: sum(problem.rateRps) / clusters || 1,
+    memoryMbScale: sum(problem.memoryMb) / clusters || 1,
   };
 }
 

@@ -6,7 +6,10 @@ import type { Milp } from "./milp.js";
 export interface SolveJob {
   readonly id: number;
   readonly milp: Milp;
+  /** Seconds from `sentAtMs`: starting the thread and reading the solver are part of it. */
   readonly timeLimitS: number;
+  /** Wall clock (`Date.now()`), which threads share. */
+  readonly sentAtMs: number;
   /** Nodes of the search tree: a limit that, unlike time, cuts off at the same place every time. */
   readonly nodesMax: number;
   readonly seed: number;
@@ -55,7 +58,7 @@ function solve(job: SolveJob): SolveAnswer {
   return highs.withModel(source, (model): SolveAnswer => {
     model.options.set({
       output_flag: false,
-      time_limit: job.timeLimitS,
+      time_limit: Math.max(0, job.timeLimitS - (Date.now() - job.sentAtMs) / 1000),
       mip_max_nodes: job.nodesMax,
       random_seed: job.seed,
       mip_rel_gap: 0,

@@ -4,16 +4,16 @@ import type { Milp } from "./milp.js";
 import type { SolveAnswer, SolveJob } from "./solver-thread.js";
 
 /** HiGHS looks at its clock between steps, and a step of a large programme takes long: then the thread goes. */
-const GRACE_MS = 500;
+const GRACE_MS = 250;
 
-export type SolveOptions = Omit<SolveJob, "id" | "milp">;
+export type SolveOptions = Omit<SolveJob, "id" | "milp" | "sentAtMs">;
 
 /** One solve at a time; a thread that was ended is started anew with the next one. */
 export class Solver {
   private worker: Worker | null = null;
   private nextId = 0;
 
-  /** Never later than the limit and half a second. @returns status `none` if the thread had to be ended. @throws on a bug */
+  /** Never later than the limit and a quarter of a second. @returns status `none` if the thread had to be ended. @throws on a bug */
   async solve(milp: Milp, options: SolveOptions): Promise<SolveAnswer> {
     const id = this.nextId++;
     const nothing: SolveAnswer = {
@@ -24,9 +24,7 @@ export class Solver {
       timedOut: true,
     };
     if (options.timeLimitS <= 0) return nothing;
-    // Threads run what is built, also when this file is run from its source (tests).
-    this.worker ??= new Worker(new URL("../../dist/planning/solver-thread.js", import.meta.url));
-    const worker = this.worker;
+    const worker = this.prepare();
     let timer: NodeJS.Timeout | undefined;
     try {
       return await new Promise<SolveAnswer>((resolve, reject) => {
@@ -48,7 +46,7 @@ export class Solver {
           },
           options.timeLimitS * 1000 + GRACE_MS,
         );
-        worker.postMessage({ id, milp, ...options } satisfies SolveJob);
+        worker.postMessage({ id, milp, ...options, sentAtMs: Date.now() } satisfies SolveJob);
       });
     } finally {
       clearTimeout(timer);
@@ -56,6 +54,13 @@ export class Solver {
       worker.removeAllListeners("error");
       worker.removeAllListeners("exit");
     }
+  }
+
+  /** Starts the thread, so that it reads the solver while its first programme is still being made. */
+  prepare(): Worker {
+    // Threads run what is built, also when this file is run from its source (tests).
+    this.worker ??= new Worker(new URL("../../dist/planning/solver-thread.js", import.meta.url));
+    return this.worker;
   }
 
   async close(): Promise<void> {
