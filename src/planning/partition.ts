@@ -231,7 +231,8 @@ class Search {
     const before = sum(walker.energy);
     exchangePairs(walker, this.random, EXCHANGES_PER_ROUND, this.isOver);
     sharpen(walker, this.random, this.isOver);
-    if (sum(walker.energy) === before) {
+    // An exchange that was unmade leaves its rounding.
+    if (sum(walker.energy) >= before * (1 - 1e-9)) {
       walker.assign(placement.of);
       kick(walker, this.random);
       descend(walker, this.random, this.isOver);
