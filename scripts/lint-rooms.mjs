@@ -14,12 +14,13 @@ const rooms = {
   worker: ["core", "wire", "config"],
   serve: ["core", "policies", "measure", "wire", "config"],
   load: ["core", "measure", "wire"],
+  planning: ["core", "config"],
   report: ["core", "policies", "measure", "sim", "config"],
   bench: any,
   cli: any,
 };
 // Packages that only one room may know.
-const owned = { "onnxruntime-node": ["worker"], fastify: ["serve"], commander: ["cli"] };
+const owned = { "onnxruntime-node": ["worker"], fastify: ["serve"], commander: ["cli"], highs: ["planning"] };
 
 const src = path.join(root, "src");
 const problems = [];

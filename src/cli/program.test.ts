@@ -43,11 +43,14 @@ describe("rubato", () => {
     expect(help.code).toBe(0);
     for (const word of ["check", "simulate", "goodput", "Examples:", "Exit codes"]) expect(help.stdout).toContain(word);
   });
-  it.each([["check"], ["simulate"], ["goodput"], ["bench"]])("%s --help ends with examples", async (command) => {
-    const { code, stdout } = await rubato(command, "--help");
-    expect(code).toBe(0);
-    expect(stdout).toMatch(new RegExp(`Examples:\\n( {2}rubato ${command} .*\\n?)+$`));
-  });
+  it.each([["check"], ["simulate"], ["goodput"], ["bench"], ["plan"]])(
+    "%s --help ends with examples",
+    async (command) => {
+      const { code, stdout } = await rubato(command, "--help");
+      expect(code).toBe(0);
+      expect(stdout).toMatch(new RegExp(`Examples:\\n( {2}rubato ${command} .*\\n?)+$`));
+    },
+  );
   it("an unknown command exits 2 with the nearest one", async () => {
     const { code, stdout, stderr } = await rubato("simulat");
     expect([code, stdout]).toEqual([2, ""]);

@@ -4,6 +4,7 @@ import { benchCommand } from "./commands/bench.js";
 import { checkCommand } from "./commands/check.js";
 import { goodputCommand } from "./commands/goodput.js";
 import { loadCommand } from "./commands/load.js";
+import { planCommand } from "./commands/plan.js";
 import { profileCommand } from "./commands/profile.js";
 import { serveCommand } from "./commands/serve.js";
 import { simulateCommand } from "./commands/simulate.js";
@@ -19,6 +20,7 @@ const COMMANDS: readonly CommandFactory[] = [
   profileCommand,
   simulateCommand,
   goodputCommand,
+  planCommand,
   loadCommand,
   benchCommand,
 ];

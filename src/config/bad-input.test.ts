@@ -46,8 +46,8 @@ const SCENARIOS: readonly Case[] = [
   ["a prototype key", `${GOOD}__proto__: {polluted: 1}\n`, ["__proto__: unknown key"]],
   [
     "a key of a later version",
-    withModel("{name: a, profile: {alpha_ms: 1, beta_ms: 5}, slo_ms: 25, memory_mb: 12}"),
-    ["models[0].memory_mb: not supported by this version"],
+    withModel("{name: a, profile: {alpha_ms: 1, beta_ms: 5}, slo_ms: 25, load_ms: 12}"),
+    ["models[0].load_ms: not supported by this version"],
   ],
   [
     "no accelerators",

@@ -4,6 +4,7 @@ import { nearest } from "./config-error.js";
 import { BATCH_SIZE_MAX, MODELS_MAX, type Scenario, type ScenarioModel } from "./scenario-schema.js";
 import type { IssueList } from "./source.js";
 import { isStrong, ZOO } from "./zoo.js";
+import { zooMemoryMb } from "./zoo-sizes.js";
 
 export interface ExpandedModel {
   readonly name: string;
@@ -13,6 +14,12 @@ export interface ExpandedModel {
   readonly sloUs: DurationUs;
   /** Requests per second, averaged over the duration. 0 with a replay. */
   readonly rateRps: number;
+  /** Megabytes of the loaded model; absent where not given. Only planning reads this and the two below. */
+  readonly memoryMb?: number;
+  /** Megabytes that a run needs beside. */
+  readonly dynamicMb?: number;
+  /** Of loading it: anywhere, or per sub-cluster. */
+  readonly loadCost?: number | readonly number[];
 }
 
 export interface WrittenModel {
@@ -67,9 +74,14 @@ function zooModels(from: NonNullable<Scenario["models_from"]>, issues: IssueList
     chosen = select.flatMap((name) => zoo.filter((model) => model.name === name));
   }
   return chosen.map(({ name, alphaMs, betaMs, sloMs }) => ({
-    model: { name, profile: { alpha_ms: alphaMs, beta_ms: betaMs }, slo_ms: sloMs },
+    model: { name, profile: { alpha_ms: alphaMs, beta_ms: betaMs }, slo_ms: sloMs, ...zooMemory(name) },
     index: null,
   }));
+}
+
+function zooMemory(name: string): { memory_mb?: number } {
+  const memoryMb = zooMemoryMb(name);
+  return memoryMb === null ? {} : { memory_mb: memoryMb };
 }
 
 /**
@@ -102,5 +114,14 @@ export function expandModel(
   const execUs = new Float64Array(batchSizeMax + 2);
   for (let b = 1; b <= batchSizeMax; b++) execUs[b] = execUsOf(b);
   execUs[batchSizeMax + 1] = Number.POSITIVE_INFINITY;
-  return { name: model.name, execUs, batchSizeMax, sloUs, rateRps };
+  return {
+    name: model.name,
+    execUs,
+    batchSizeMax,
+    sloUs,
+    rateRps,
+    ...(model.memory_mb === undefined ? {} : { memoryMb: model.memory_mb }),
+    ...(model.dynamic_memory_mb === undefined ? {} : { dynamicMb: model.dynamic_memory_mb }),
+    ...(model.load_cost === undefined ? {} : { loadCost: model.load_cost }),
+  };
 }

@@ -6,7 +6,7 @@ import { type ExpandedFault, expandFaults } from "./expand-faults.js";
 import { type ExpandedModel, expandModel, listModels } from "./expand-models.js";
 import { checkOptionsForModels, type PolicyName, type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
 import { acceleratorCount } from "./scenario-rules.js";
-import { ACCELERATORS_MAX, type Scenario } from "./scenario-schema.js";
+import { ACCELERATORS_MAX, type Scenario, type ScenarioPlan } from "./scenario-schema.js";
 import { IssueList, type Source, sourceOf } from "./source.js";
 
 export type { ExpandedArrivals, ScenarioData } from "./expand-arrivals.js";
@@ -21,6 +21,8 @@ export interface ExpandedAccelerator {
   readonly scale: number;
   /** False: it joins later. */
   readonly present: boolean;
+  /** Megabytes; absent where not given. Only planning reads it. */
+  readonly memoryMb?: number;
 }
 
 export interface ExpandedScenario {
@@ -43,6 +45,8 @@ export interface ExpandedScenario {
   readonly policy: PolicyName;
   /** Valid for `policy`, defaults filled in. */
   readonly policyOptions: PolicyOptions;
+  /** As written; absent where not given. */
+  readonly plan?: ScenarioPlan;
 }
 
 /**
@@ -105,6 +109,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     faults: faults.events,
     policy,
     policyOptions,
+    ...(scenario.plan === undefined ? {} : { plan: scenario.plan }),
   };
 }
 
@@ -162,6 +167,10 @@ function expandAccelerators(scenario: Scenario, issues: IssueList): Omit<Expande
     issues.add(["accelerators"], `must be at most ${ACCELERATORS_MAX} in all; was ${count}`);
     return [];
   }
-  const kinds = Array.isArray(scenario.accelerators) ? scenario.accelerators : [{ kind: "emulated", count, scale: 1 }];
-  return kinds.flatMap(({ kind, count: size, scale }) => Array.from({ length: size }, () => ({ kind, scale })));
+  if (!Array.isArray(scenario.accelerators)) {
+    return Array.from({ length: count }, () => ({ kind: "emulated", scale: 1 }));
+  }
+  return scenario.accelerators.flatMap(({ kind, count: size, scale, memory_mb: memoryMb }) =>
+    Array.from({ length: size }, () => ({ kind, scale, ...(memoryMb === undefined ? {} : { memoryMb }) })),
+  );
 }

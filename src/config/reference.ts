@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { modelFileSchema } from "./model-file.js";
+import { planFileSchema } from "./plan-file.js";
 import { POLICY_NAMES, policyOptionSchemas } from "./policy-options.js";
 import { scenarioSchema } from "./scenario-schema.js";
 import { serverConfigSchema } from "./server-schema.js";
@@ -25,7 +26,7 @@ const PUBLISHED: readonly PublishedSchema[] = [
     id: "scenario",
     title: "Scenario",
     intro:
-      "Read by `rubato simulate`, `rubato goodput` and `rubato check`; ready ones are in `scenarios/`. Requests that " +
+      "Read by `rubato simulate`, `rubato goodput`, `rubato plan` and `rubato check`; ready ones are in `scenarios/`. Requests that " +
       "arrive in [warmup_s, duration_s) are counted, then the run drains. Rates come from exactly one place: a total " +
       "(`arrivals.rate_rps`, `arrivals.steps` or a trace) split by `models[].share`, else by `popularity`; or " +
       "`models[].rate_rps`; or the requests of a replay.\n\n" +
@@ -55,6 +56,15 @@ const PUBLISHED: readonly PublishedSchema[] = [
       "`rubato.yaml` in a model's folder. Nothing in it is required; `slo_ms` is the promise. What the model file and " +
       "`config.pbtxt` say is not asked for again. [serving.md](serving.md) explains inputs and outputs by example.",
     schema: modelFileSchema,
+  },
+  {
+    id: "plan",
+    title: "Plan",
+    intro:
+      "Read by `rubato plan --current FILE`: the output of an earlier `rubato plan --json`, of which the keys below are " +
+      "read, or a file of your own. Models that the scenario no longer has are passed over; models that the file does " +
+      "not name are nowhere yet.",
+    schema: planFileSchema,
   },
 ];
 

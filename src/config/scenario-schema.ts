@@ -15,6 +15,9 @@ const DURATION_S_MAX = 31 * 86_400;
 const MS_MAX = 3_600_000;
 const US_MAX = 60_000_000;
 const RATE_RPS_MAX = 1e8;
+const MEMORY_MB_MAX = 1e9;
+const COST_MAX = 1e12;
+export const CLUSTERS_MAX = 1024;
 const STEPS_MAX = 100_000;
 
 export const nameSchema = z
@@ -41,6 +44,12 @@ const accelerators = z
           kind: nameSchema.default("emulated").describe("Label shown in reports."),
           count: acceleratorCount.default(1).describe("Number of accelerators of this kind."),
           scale,
+          memory_mb: z
+            .number()
+            .gt(0)
+            .max(MEMORY_MB_MAX)
+            .optional()
+            .describe("Megabytes of memory of each. Read by `rubato plan`; simulations do not bound memory."),
         }),
       )
       .min(1)
@@ -113,7 +122,70 @@ const model = z.strictObject({
     .max(RATE_RPS_MAX)
     .optional()
     .describe("Requests per second of this model; all models or none. Excludes share, popularity and a total rate."),
+  memory_mb: z
+    .number()
+    .min(0)
+    .max(MEMORY_MB_MAX)
+    .optional()
+    .describe(
+      "Megabytes that the loaded model holds. Required by `rubato plan`; simulations do not bound memory. Zoo models have " +
+        "4 bytes per published parameter.",
+    ),
+  dynamic_memory_mb: z
+    .number()
+    .min(0)
+    .max(MEMORY_MB_MAX)
+    .optional()
+    .describe("Megabytes that one run of it needs beside memory_mb. Read by `rubato plan`. Default 0."),
+  load_cost: z
+    .union([z.number().min(0).max(COST_MAX), z.array(z.number().min(0).max(COST_MAX)).min(1).max(CLUSTERS_MAX)])
+    .optional()
+    .describe(
+      "Cost of loading it, in the unit of plan.cost_max: anywhere, or a list of one per sub-cluster. Read by " +
+        "`rubato plan`. Default 1, so that costs count moves.",
+    ),
 });
+
+const plan = z
+  .strictObject({
+    clusters: z
+      .int()
+      .min(1)
+      .max(CLUSTERS_MAX)
+      .optional()
+      .describe("Number of sub-clusters. `--clusters` overrides it."),
+    rate_rps_max: z
+      .number()
+      .gt(0)
+      .max(RATE_RPS_MAX)
+      .optional()
+      .describe("Requests per second that one sub-cluster may take (R_max). Default: no bound."),
+    memory_mb_max: z
+      .number()
+      .gt(0)
+      .max(MEMORY_MB_MAX)
+      .optional()
+      .describe(
+        "Megabytes that the models of one sub-cluster may need on each accelerator: all memory_mb and the largest " +
+          "dynamic_memory_mb (S_max). Default: the least accelerators[].memory_mb, else no bound.",
+      ),
+    memory_weight: z
+      .number()
+      .min(0)
+      .max(1e6)
+      .default(1)
+      .describe("What a percent of uneven memory is worth, a percent of uneven load being worth 1."),
+    cost_max: z
+      .number()
+      .min(0)
+      .max(COST_MAX)
+      .optional()
+      .describe(
+        "Bound on the load_cost of all models that are not where `--current` has them (C_max). A move counts once, as " +
+          "the load at its new place. Default: no bound.",
+      ),
+  })
+  .describe("How `rubato plan` parts the cluster into sub-clusters (Symphony Appendix A). Simulations do not read it.");
 
 const modelsFrom = z
   .strictObject({
@@ -241,6 +313,7 @@ export const scenarioSchema = z
     arrivals,
     popularity: popularity.optional(),
     faults: z.array(fault).max(100_000).default([]).describe("What goes wrong, in any order."),
+    plan: plan.optional(),
     policy: z
       .enum(POLICY_NAMES)
       .default("deferred")
@@ -255,4 +328,5 @@ export const scenarioSchema = z
 /** A scenario as written, defaults filled in. */
 export type Scenario = z.output<typeof scenarioSchema>;
 export type ScenarioModel = z.output<typeof model>;
+export type ScenarioPlan = z.output<typeof plan>;
 export type ScenarioFault = z.output<typeof fault>;

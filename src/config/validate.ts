@@ -13,7 +13,6 @@ export const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "by_app",
   "by_gamma",
   "load_ms",
-  "memory_mb",
   "pipeline",
   "pipelines",
   "priority",

@@ -47,7 +47,13 @@ describe("nexus: backends", () => {
     const run = serve({}, 2).arrive(0, "a").arrive(10, "b").arrive(20, "c").until(1000);
     expect(run.order).toEqual([0, 1, 0]);
     expect(run.dispatches).toEqual(["0:a", "10:b", "100:c"]);
-    const later = serve({}, 2).arrive(0, "a").arrive(2, "b").arrive(103, "c").arrive(104, "d").arrive(105, "e").until(1000);
+    const later = serve({}, 2)
+      .arrive(0, "a")
+      .arrive(2, "b")
+      .arrive(103, "c")
+      .arrive(104, "d")
+      .arrive(105, "e")
+      .until(1000);
     expect(later.order).toEqual([0, 1, 0, 1, 0]);
     expect(later.dispatches).toEqual(["0:a", "2:b", "103:c", "104:d", "203:e"]);
   });
