@@ -63,6 +63,14 @@ export const BENCHES: readonly Bench[] = [
     run: async (options) => (await import("./parity.js")).benchParity(timed(options)),
   },
   {
+    name: "plan",
+    isFor: "partitions of 800 models over 20 sub-clusters in 10 s: imbalance against greedy and random search",
+    isNotFor: "small problems, which are solved to the optimum at once",
+    takes: "7 min",
+    isQuick: false,
+    run: async (options) => (await import("./plan-bench.js")).benchPlan(options),
+  },
+  {
     name: "doors",
     isFor: "what routing, parsing and answering one binary inference cost against bare echoes of the same bytes",
     isNotFor: "capacity, scheduling, large bodies",

@@ -362,7 +362,7 @@ const SCENARIOS: readonly Case[] = [
     "an unknown policy",
     `${GOOD}policy: defered\n`,
     [
-      'policy: must be one of deferred, eager, timeout, tfserving, triton, clockwork, shepherd; was "defered"; did you mean deferred?',
+      'policy: must be one of deferred, eager, timeout, tfserving, triton, clockwork, nexus, shepherd; was "defered"; did you mean deferred?',
     ],
   ],
   [

@@ -220,6 +220,66 @@ export const policyOptionSchemas = {
       "Clockwork's INFER5 scheduler with arbitrary batch sizes; defaults are its own constants. Without them: the four " +
         "times 0.",
     ),
+  nexus: z
+    .strictObject({
+      plan: z
+        .enum(["epochs", "static"])
+        .default("static")
+        .describe(
+          "`static` puts every model on every accelerator; `epochs` decides from measured rates which accelerators serve " +
+            "which models and in which batches, and plans too few of them near saturation: not yet fit for comparisons.",
+        ),
+      static_batch: z
+        .union([z.literal("auto"), z.int().min(1).max(BATCH_SIZE_MAX)])
+        .default("auto")
+        .describe(
+          "Planned batch of the static plan, and of models whose rate is not known yet; `auto` is the largest whose time " +
+            "is within half the SLO.",
+        ),
+      epoch_s: z
+        .number()
+        .min(1)
+        .max(86_400)
+        .default(10)
+        .describe("Seconds between plans; Symphony's comparison has 10, Nexus itself 30."),
+      epoch_min_s: z
+        .number()
+        .min(1)
+        .max(86_400)
+        .default(10)
+        .describe("Least seconds between plans when a rate leaves 0.8 to 1.1 times what is planned for it."),
+      profile_multiplier: z
+        .number()
+        .min(1)
+        .max(10)
+        .default(1)
+        .describe(
+          "Times of batches are planned this many times as long. Nexus has 1.15; with exact profiles 1 is fair.",
+        ),
+      network_allowance_ms: z
+        .number()
+        .min(0)
+        .max(10_000)
+        .default(2)
+        .describe("Milliseconds taken off the SLO in plans."),
+      frontends: z
+        .int()
+        .min(1)
+        .max(10_000)
+        .default(1)
+        .describe("Frontends that spread the requests over accelerators by deficit round robin, each for itself."),
+      drop: z
+        .enum(["window", "earliest"])
+        .default("window")
+        .describe(
+          "`window` drops heads that cannot finish in a batch of the planned size, `earliest` heads that cannot finish " +
+            "alone.",
+        ),
+    })
+    .describe(
+      "Nexus: each request is sent to an accelerator as it arrives, by a plan made from measured rates; backends take " +
+        "the models in turn and wait for nothing.",
+    ),
   shepherd: z
     .strictObject({
       preemption: z

@@ -42,7 +42,7 @@ afterEach(async () => {
   await Promise.all(open.map((stub) => stub.close()));
 });
 
-describe("load", () => {
+describe("load", { retry: 2 }, () => {
   it("tells the truth about a stall: a server that stalls 1 s has a p99 of at least 0.9 s (open loop)", async () => {
     let stallFrom = 0;
     const stub = await http({

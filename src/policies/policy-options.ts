@@ -41,7 +41,7 @@ export interface ClockworkOptions {
 
 /** Nexus: frontends, an epoch planner, backends that drop by a sliding window. */
 export interface NexusOptions {
-  /** epochs (default): planned from measured rates; static: every model on every accelerator. */
+  /** static (default): every model on every accelerator; epochs: planned from measured rates. */
   readonly plan?: "epochs" | "static";
   /** Batch of the static plan and of models whose rate is not known yet. Default "auto": the largest within half the SLO. */
   readonly static_batch?: number | "auto";

@@ -147,7 +147,7 @@ export function clockwork(options: ClockworkOptions = {}): Policy {
 /** Nexus: requests are sent to accelerators as they arrive, by a plan that is made anew each epoch. */
 export function nexus(options: NexusOptions = {}): Policy {
   const plannerOptions = {
-    plan: options.plan ?? "epochs",
+    plan: options.plan ?? "static",
     staticBatch: typeof options.static_batch === "number" ? options.static_batch : null,
     epochUs: (options.epoch_s ?? NEXUS_EPOCH_S) * 1e6,
     epochMinUs: (options.epoch_min_s ?? NEXUS_EPOCH_S) * 1e6,
@@ -189,6 +189,7 @@ const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
   tfserving,
   triton,
   clockwork,
+  nexus,
   shepherd,
 };
 

@@ -91,7 +91,7 @@ async function run(
   await fake.stop();
 }
 
-describe("conservation", () => {
+describe("conservation", { retry: 2 }, () => {
   it(`answers and counts each request once under cancels, crashes, stalls and refusals (seed ${SEED})`, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 20, maxLength: 150 }), (actions) => run(actions, "inline")),

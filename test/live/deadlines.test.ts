@@ -12,7 +12,7 @@ afterEach(async () => {
   await fake.stop();
 });
 
-describe("deadlines (D1)", () => {
+describe("deadlines (D1)", { retry: 2 }, () => {
   it("answers B at its deadline while A still runs", async () => {
     fake = await new FakeServer([modelSpec({ emulated: slow(900), batchSizeMax: 1 })], [group(1)]).start();
     const a = fake.infer({ timeoutMs: 100 });
@@ -108,7 +108,7 @@ describe("deadlines (D1)", () => {
   });
 });
 
-describe("clients that went away (D4)", () => {
+describe("clients that went away (D4)", { retry: 2 }, () => {
   it("never runs what was cancelled in the queue", async () => {
     fake = await new FakeServer([modelSpec({ emulated: slow(100), batchSizeMax: 1 })], [group(1)]).start();
     const first = fake.infer({ value: 1 });
@@ -129,7 +129,7 @@ describe("clients that went away (D4)", () => {
   });
 });
 
-describe("no batch delay to tune (D5)", () => {
+describe("no batch delay to tune (D5)", { retry: 2 }, () => {
   it("runs the first of 5 requests alone and the other 4 as one batch", async () => {
     fake = await new FakeServer([modelSpec()], [group(1)]).start();
     await Promise.all([1, 2, 3, 4, 5].map((value) => fake.infer({ value })));

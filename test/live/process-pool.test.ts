@@ -47,7 +47,7 @@ function matmul(name: string, size = 2) {
   return modelSpec({ name, file, inputs, outputs: [tensorSpec("y", "FP32", [-1, size])] });
 }
 
-describe("emulated accelerators", () => {
+describe("emulated accelerators", { retry: 2 }, () => {
   async function start(count: number, options = {}) {
     probe = new PoolProbe([group({ name: "emulated", kind: "emulated", count })], { hangFloorMs: 300, ...options });
     await probe.start();
@@ -235,7 +235,7 @@ describe("emulated accelerators", () => {
   });
 });
 
-describe("onnx accelerators", () => {
+describe("onnx accelerators", { retry: 2 }, () => {
   async function start(count: number, options = {}) {
     probe = new PoolProbe([group({ name: "cpu", kind: "onnx", count })], { warmUpMs: 50, ...options });
     await probe.start();

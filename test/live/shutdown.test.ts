@@ -64,7 +64,7 @@ async function infer(url: string): Promise<number> {
   return answer.statusCode;
 }
 
-describe("shutdown (D13)", () => {
+describe("shutdown (D13)", { retry: 2 }, () => {
   it("SIGTERM at 100/s: not ready at once, serves what still comes, no errors, exit 0 within drain and a run", async () => {
     const url = await serve();
     expect((await request(`${url}/v2/health/ready`, { dispatcher: agent })).statusCode).toBe(200);

@@ -28,7 +28,7 @@ async function load(perS: number, ms: number, changes: object = {}): Promise<{ s
 
 const p = (values: number[], q: number): number => values.sort((a, b) => a - b)[Math.floor(q * (values.length - 1))]!;
 
-describe("recovery after a stall (D3)", () => {
+describe("recovery after a stall (D3)", { retry: 2 }, () => {
   it("serves within a deadline's time of the end of a 1 s stall, the backlog swept", async () => {
     const spec = modelSpec({ emulated: { alphaMs: 2, betaMs: 8, tableMs: null }, sloUs: durationUs(300_000) });
     fake = await new FakeServer([spec], [group(1)]).start();
@@ -44,7 +44,7 @@ describe("recovery after a stall (D3)", () => {
   });
 });
 
-describe("one slow accelerator of four (D8)", () => {
+describe("one slow accelerator of four (D8)", { retry: 2 }, () => {
   it("keeps p99 within 1.5 times that of four healthy ones", async () => {
     const spec = modelSpec({ emulated: { alphaMs: 2, betaMs: 18, tableMs: null }, sloUs: durationUs(400_000) });
     const measure = async (scales: number[]): Promise<number> => {
@@ -64,7 +64,7 @@ describe("one slow accelerator of four (D8)", () => {
   });
 });
 
-describe("workers that fail (D15)", () => {
+describe("workers that fail (D15)", { retry: 2 }, () => {
   it("answers the members of a crashed batch from a second try, alone", async () => {
     const spec = modelSpec({ emulated: { alphaMs: 0, betaMs: 40, tableMs: null } });
     fake = await new FakeServer([spec], [group(1)]).start();
@@ -108,7 +108,7 @@ describe("workers that fail (D15)", () => {
   });
 });
 
-describe("limits (D2)", () => {
+describe("limits (D2)", { retry: 2 }, () => {
   it("refuses bytes beyond the model's limit and requests beyond the table, naming limit and value", async () => {
     const spec = modelSpec({
       emulated: { alphaMs: 0, betaMs: 30, tableMs: null },
@@ -140,7 +140,7 @@ describe("limits (D2)", () => {
   });
 });
 
-describe("loading and unloading", () => {
+describe("loading and unloading", { retry: 2 }, () => {
   it("loads once for two calls, changes nothing when a load fails, says why, and drains on unload", async () => {
     fake = await new FakeServer([modelSpec()], [group(1)], { modelControl: "explicit" }).start();
     expect((await fake.infer()).error).toMatchObject({ code: "unavailable", details: { reason: "unloaded" } });

@@ -542,7 +542,7 @@ export function variantsOf(
       return [
         of({}),
         of({ plan: "static", static_batch: 4, frontends: 3, drop: "earliest" }),
-        of({ epoch_s: 1, epoch_min_s: 1, frontends: 2, profile_multiplier: 1.15 }),
+        of({ plan: "epochs", epoch_s: 1, epoch_min_s: 1, frontends: 2, profile_multiplier: 1.15 }),
       ].map((variant) => ({ ...variant, sendsAhead: true }));
     case "shepherd":
       return [of({}), of({ size_from: "latest", preemption_factor: 1.5 }), of({ preemption: false })];

@@ -75,7 +75,7 @@ describe("nexus: backends", () => {
   test("with no accelerator left requests wait for one", () => {
     const run = serve().leave(0, 0).arrive(10, "a").arrive(10, "b", 0, 60).join(50, 0).until(1000);
     expect(run.dispatches).toEqual(["50:a"]);
-    expect(run.ended.get("b")).toBe("dropped infeasible");
+    expect(run.ended.get("b")).toBe("failed no-accelerator");
   });
 });
 
