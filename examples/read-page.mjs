@@ -1,6 +1,6 @@
 // A page image in, text out.
 //
-//   node examples/read-page.mjs [--protocol http|grpc] [--timeout-ms 600] [page.png]
+//   node examples/read-page.mjs [--protocol http|grpc] [--timeout-ms 5000] [page.png]
 //
 // One request finds the lines; then every line is two requests, all lines at once.
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ await runExample(async () => {
   const options = optionsFromArguments();
   const client = await connect(options);
   const file = options.positionals[0] ?? fileURLToPath(new URL("page.png", import.meta.url));
-  const timeoutMs = options.timeoutMs ?? 600;
+  const timeoutMs = options.timeoutMs ?? 5000; // a page is read, not watched: time for a machine that does other things too
 
   const latencies = {};
   const infer = async (model, inputs, settings) => {

@@ -94,7 +94,7 @@ export function loadCommand(output: Output): Command {
       "after",
       `
 Examples:
-  rubato load http://127.0.0.1:8000/v2/models/vad --rate 200 --slo 32 --shape state:2,1,128
+  rubato load http://127.0.0.1:8000/v2/models/emulated-resnet50-a100 --rate 500 --slo 20
   rubato load grpc://127.0.0.1:8001/embedder --rate 50 --slo 100 --lengths uniform:4:64
   rubato load http://H:8000/v2/models/a#share=3 http://H:8000/v2/models/b#slo=50 --trace rates.csv --json`,
     );
