@@ -302,7 +302,7 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
   let from = Number.NaN;
   let until = 0;
   for (let offset = 0; offset < rows.length; offset += LOG_WIDTH) {
-    const [kind, at, , a, b, c, d, e] = rows.subarray(offset, offset + LOG_WIDTH) as unknown as [
+    const [kind, at, , a, b, c, , e] = rows.subarray(offset, offset + LOG_WIDTH) as unknown as [
       number,
       number,
       number,
@@ -336,7 +336,6 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
       counted[arrival.model]!.arrived++;
       if (b !== FINISHED) counted[arrival.model]!.bad++;
     }
-    void d;
   }
   arrivals.sort((x, y) => x.at - y.at);
   const scenario: ExpandedScenario = {

@@ -158,7 +158,7 @@ export class LiveDriver {
       { groups: logGroups, slots: options.slots, mode: options.schedulerMode ?? "thread", eventLog: options.eventLog },
       {
         dispatched: (record) => this.dispatched(record),
-        ended: (slot, outcome, reason, execStartAt, at) => this.ended(slot, outcome, reason, execStartAt, at),
+        ended: (slot, outcome, reason, _execStartAt, at) => this.ended(slot, outcome, reason, at),
         broke: (error) => options.onBroken(error),
         warned: (text) => options.log.warn(text),
       },
@@ -364,7 +364,7 @@ export class LiveDriver {
     }
   }
 
-  private ended(slot: number, outcome: number, reason: number, execStartAt: number, at: number): void {
+  private ended(slot: number, outcome: number, reason: number, at: number): void {
     const request = this.slots.get(slot);
     invariant(request !== undefined, `slot ${slot} ended but holds no request`);
     const { model, queue } = request;
@@ -383,7 +383,6 @@ export class LiveDriver {
       request.refuse(error, monotonicNow(), "refused");
     }
     this.count(request, outcome, reason, at);
-    void execStartAt;
     request.forget();
     this.becameIdle(model);
   }

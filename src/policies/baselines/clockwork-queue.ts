@@ -3,8 +3,8 @@ import type { BatchId } from "../../core/batch-table.js";
 import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY, DROP_EXPIRED, DROP_PREDICTED_LATE } from "../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
 import { DISPATCHED, type RequestHandle } from "../../core/request-table.js";
+import { linkAlone } from "../link-members.js";
 import { ArrivalRing } from "./arrival-ring.js";
-import { linkAlone } from "./link-front.js";
 
 export interface ClockworkQueueOptions {
   /** Batches may have these sizes, ascending, from 1 on; null: any. */

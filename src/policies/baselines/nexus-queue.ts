@@ -18,7 +18,7 @@ import {
   type QueueSpec,
 } from "../../core/policy.js";
 import type { RequestHandle } from "../../core/request-table.js";
-import { linkAlone, linkFront } from "./link-front.js";
+import { linkAlone, linkFront } from "../link-members.js";
 import { HELD, NexusFrontends } from "./nexus-frontends.js";
 import type { NexusPlanner } from "./nexus-planner.js";
 

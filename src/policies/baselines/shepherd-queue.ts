@@ -11,7 +11,7 @@ import {
 } from "../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
 import { ABANDONED, type RequestHandle } from "../../core/request-table.js";
-import { linkAlone, linkFront } from "./link-front.js";
+import { linkAlone, linkFront } from "../link-members.js";
 
 export interface ShepherdQueueOptions {
   /**

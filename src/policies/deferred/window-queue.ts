@@ -15,7 +15,8 @@ import {
 } from "../../core/outcome.js";
 import type { CoreView, NetworkDelays, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
 import { RateMeter, RecentRate } from "../../core/rate-meter.js";
-import { DISPATCHED, type RequestHandle } from "../../core/request-table.js";
+import type { RequestHandle } from "../../core/request-table.js";
+import { linkAlone, linkFront } from "../link-members.js";
 import { targetSize } from "./target-size.js";
 
 export interface WindowQueueOptions {
@@ -161,12 +162,7 @@ export class WindowQueue implements Queue {
       this.core.offerChanged(this.key, at);
       return -1;
     }
-    let first: RequestHandle;
-    if (retry) {
-      first = this.solo.shift()!;
-      requests.state[first] = DISPATCHED;
-      requests.next[first] = -1;
-    } else first = this.link(size);
+    const first = retry ? linkAlone(this.solo, requests) : linkFront(this.pending, size, requests);
     const batch = batches.add(
       this.key,
       first,
@@ -348,21 +344,6 @@ export class WindowQueue implements Queue {
       if (deadline >= this.endOf(1, at)) return;
       this.core.drop(this.solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
     }
-  }
-
-  /** Takes the earliest `size` out of pending, linked as a batch. @returns the first. */
-  private link(size: number): RequestHandle {
-    const { requests } = this.core;
-    const { pending } = this;
-    let following = -1;
-    for (let index = size - 1; index >= 0; index--) {
-      const handle = pending.handleAt(index);
-      requests.state[handle] = DISPATCHED;
-      requests.next[handle] = following;
-      following = handle;
-    }
-    pending.removeFront(size);
-    return following;
   }
 
   private closeReason(size: number, opensAt: number, at: number, isIdleDispatch: boolean): number {
