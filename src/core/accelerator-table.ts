@@ -110,10 +110,23 @@ export class AcceleratorTable {
     return this.scale[id]! > this.fastest * STRAGGLER;
   }
 
-  /** Would this measurement be a step, not a fluctuation? `ratio` = measured time over the model's expected time at scale 1. */
-  isSurprise(id: AcceleratorId, ratio: number): boolean {
+  /**
+   * Would this measurement be a step, not a fluctuation? `ratio` = measured time over the model's expected time at scale 1.
+   * @param limit how many times off is a step, at least.
+   */
+  isSurprise(id: AcceleratorId, ratio: number, limit = STRAGGLER): boolean {
     const old = this.measured[id]!;
-    return ratio > old * STRAGGLER || ratio * STRAGGLER < old;
+    return ratio > old * limit || (ratio * limit < old && old > this.floorOf(id));
+  }
+
+  /** Found slower than declared, and not yet found otherwise. */
+  isDoubted(id: AcceleratorId): boolean {
+    return this.doubts[id]! > 0;
+  }
+
+  /** Least scale believed: who is faster than that owes it to the model. */
+  private floorOf(id: AcceleratorId): number {
+    return this.declared[id]! / STRAGGLER;
   }
 
   measuredScale(id: AcceleratorId): number {
@@ -125,9 +138,9 @@ export class AcceleratorTable {
    * are averaged.
    * @returns true when the plan of some queue may change.
    */
-  observe(id: AcceleratorId, ratio: number, at: number): boolean {
+  observe(id: AcceleratorId, ratio: number, at: number, isSurprise = this.isSurprise(id, ratio)): boolean {
     const old = this.measured[id]!;
-    this.believe(id, this.isSurprise(id, ratio) ? ratio : old + EWMA_WEIGHT * (ratio - old), at);
+    this.believe(id, isSurprise ? ratio : old + EWMA_WEIGHT * (ratio - old), at);
     return this.replan(id);
   }
 
@@ -137,7 +150,10 @@ export class AcceleratorTable {
     this.replan(id);
   }
 
-  private believe(id: AcceleratorId, scale: number, at: number): void {
+  private believe(id: AcceleratorId, measured: number, at: number): void {
+    // Only the product of a model's factor and a scale is ever measured. Unbounded, the two walk apart: noise took one
+    // accelerator to a scale of 1/300,000 and its model to the inverse, and the next model found the scale far off.
+    const scale = Math.max(measured, this.floorOf(id));
     this.measured[id] = scale;
     const wasTrial = this.trust[id] !== MEASURED;
     this.trust[id] = MEASURED;

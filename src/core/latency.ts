@@ -50,14 +50,19 @@ const EWMA_WEIGHT = 0.1;
  *
  * The factor is common to all sizes: live drift (a warm cache, a noisy neighbour, a thread less) moves the whole
  * curve, and one factor is learnt from every batch where per-size means would starve (Clockwork keeps ten samples per size).
+ *
+ * What is planned with is the mean and one standard deviation of what was measured (as in Symphony's public code): a
+ * batch planned to end at its deadline by the mean alone ends late half of the time.
  */
 export class ProfiledLatency implements LatencyModel {
   readonly sizeMax: number;
   /** Present estimate: execUs[b], length sizeMax + 2; see linearTable. */
   readonly execUs: Float64Array;
   private readonly profileUs: Float64Array;
+  /** Mean and variance of measured over profiled time. */
   private factor = 1;
-  /** The factor that execUs was made with. */
+  private variance = 0;
+  /** The multiple of the profile that execUs was made with. */
   private compiled = 1;
   private versions = 0;
 
@@ -72,22 +77,41 @@ export class ProfiledLatency implements LatencyModel {
     return this.execUs[shape.size]! as DurationUs;
   }
 
+  /** Expected time, without the margin that plans take: what a measurement is compared with. */
+  meanUs(size: number): number {
+    return this.profileUs[size]! * this.factor;
+  }
+
+  /** Standard deviation of the times measured, relative to their mean. */
+  get spread(): number {
+    return Math.sqrt(this.variance) / this.factor;
+  }
+
   /** @returns true when the table changed by more than 1 %, so that whoever compiled it must look again. */
   observe(shape: BatchShape, measuredUs: DurationUs): boolean {
-    this.factor += EWMA_WEIGHT * (measuredUs / this.profileUs[shape.size]! - this.factor);
-    return Math.abs(this.factor - this.compiled) >= 0.01 * this.compiled && this.compile();
+    const difference = measuredUs / this.profileUs[shape.size]! - this.factor;
+    this.factor += EWMA_WEIGHT * difference;
+    this.variance = (1 - EWMA_WEIGHT) * (this.variance + EWMA_WEIGHT * difference * difference);
+    return Math.abs(this.planned - this.compiled) >= 0.01 * this.compiled && this.compile();
   }
 
   /** The curve is `times` as high as thought: evidence that one batch's average would take too long to believe. */
   shift(times: number): void {
     this.factor *= times;
+    this.variance *= times * times;
     this.compile();
   }
 
-  /** Forgets what was learnt: back to the profile. */
-  reset(): void {
-    this.factor = 1;
-    this.compile();
+  /** Forgets what was learnt. @param factor of the profile that is believed from now on. @returns false: so it was already. */
+  reset(factor: number): boolean {
+    if (this.compiled === factor && this.variance === 0) return false;
+    this.factor = factor;
+    this.variance = 0;
+    return this.compile();
+  }
+
+  private get planned(): number {
+    return this.factor + Math.sqrt(this.variance);
   }
 
   /** Changes whenever execUs does. */
@@ -97,9 +121,9 @@ export class ProfiledLatency implements LatencyModel {
 
   private compile(): true {
     this.versions++;
-    this.compiled = this.factor;
+    this.compiled = this.planned;
     for (let size = 1; size <= this.sizeMax; size++)
-      this.execUs[size] = Math.ceil(this.profileUs[size]! * this.factor - 1e-6);
+      this.execUs[size] = Math.ceil(this.profileUs[size]! * this.compiled - 1e-6);
     return true;
   }
 }

@@ -1,10 +1,15 @@
 import type { AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
+import type { ProfiledLatency } from "./latency.js";
 import type { QueueKey, QueueSpec } from "./policy.js";
 import type { DurationUs } from "./time.js";
 
 /** A measurement this many times off the expected one is a step, not a fluctuation. */
 const STEP = 1.5;
-/** How long a model is believed to be too slow for its own promise. */
+/** Or this many standard deviations of the model's times, where those vary more. */
+const STEP_DEVIATIONS = 4;
+/** Differences below this are the operating system's: they say nothing of models and accelerators. */
+const NOISE_US = 300;
+/** How long a model may be found too slow for its requests without one of them being run. */
 const RESET_AFTER_US = 1_000_000;
 /** Most that one contradiction shifts a model's curve: a stall must not be blamed on it whole. */
 const BLAME_MAX = 2;
@@ -19,6 +24,8 @@ export class Learner {
   /** When an accelerator or a model that looks too slow is given another chance; Infinity when none does. */
   lookAt = Number.POSITIVE_INFINITY;
   private resetAt = Number.POSITIVE_INFINITY;
+  /** Queues that gave a request up as infeasible since they were last measured. */
+  private readonly starved = new Set<QueueKey>();
   /** The queue whose batch last surprised on an accelerator (-1: none since), and the accelerator's scale before. */
   private readonly surprisedBy: Int32Array;
   private readonly scaleBefore: Float64Array;
@@ -38,13 +45,32 @@ export class Learner {
     const { accelerators } = this;
     const spec = this.specs[key];
     if (spec === undefined) return accelerators.unmeasured(accelerator, at);
-    const ratio = measuredUs / spec.latency.execUs[size]!;
-    const isReplanned = accelerators.isSurprise(accelerator, ratio)
-      ? this.surprised(accelerator, key, ratio, at)
-      : this.confirmed(accelerator, spec, size, measuredUs, ratio, at);
-    if (isReplanned && this.isHopeless(spec)) this.resetAt = Math.min(this.resetAt, at + RESET_AFTER_US);
+    this.starved.delete(key);
+    const { latency } = spec;
+    const meanUs = latency.meanUs(size);
+    const ratio = measuredUs / meanUs;
+    const scale = accelerators.measuredScale(accelerator);
+    const isNoise = Math.abs(measuredUs - meanUs * scale) <= NOISE_US && !accelerators.isDoubted(accelerator);
+    const onScaleOne = (measuredUs / scale) as DurationUs;
+    let isReplanned: boolean;
+    if (isNoise) isReplanned = latency.observe({ size }, onScaleOne);
+    else if (accelerators.isSurprise(accelerator, ratio, stepOf(latency)))
+      isReplanned = this.surprised(accelerator, key, ratio, at);
+    else {
+      this.surprisedBy[accelerator] = -1;
+      const isModelChanged = latency.observe({ size }, onScaleOne);
+      isReplanned = accelerators.observe(accelerator, ratio, at, false) || isModelChanged;
+    }
     this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
     return isReplanned;
+  }
+
+  /** A request of the queue was given up because not even alone and now it would end in time. */
+  gaveUp(key: QueueKey, at: number): void {
+    if (this.starved.has(key)) return;
+    this.starved.add(key);
+    this.resetAt = Math.min(this.resetAt, at + RESET_AFTER_US);
+    this.lookAt = Math.min(this.resetAt, this.accelerators.nextTrialAt);
   }
 
   /**
@@ -52,33 +78,17 @@ export class Learner {
    * @param onTrial an accelerator that may be asked again. @returns true when plans must be made anew.
    */
   giveChances(at: number, onTrial: (id: AcceleratorId) => void): boolean {
-    const { accelerators } = this;
+    const { accelerators, starved } = this;
     let isReplanned = accelerators.startTrials(at, onTrial);
     if (at >= this.resetAt) {
       this.resetAt = Number.POSITIVE_INFINITY;
-      for (const spec of this.specs) {
-        if (spec === undefined || !this.isHopeless(spec)) continue;
-        spec.latency.reset();
-        isReplanned = true;
-      }
+      // Whatever the accelerators are thought to be, the fastest is tried with the profile.
+      const factor = 1 / Math.max(1, accelerators.fastestScale);
+      for (const key of starved) if (this.specs[key]?.latency.reset(factor) === true) isReplanned = true;
+      starved.clear();
     }
     this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
     return isReplanned;
-  }
-
-  private confirmed(
-    accelerator: AcceleratorId,
-    spec: QueueSpec,
-    size: number,
-    measuredUs: number,
-    ratio: number,
-    at: number,
-  ): boolean {
-    const { accelerators } = this;
-    this.surprisedBy[accelerator] = -1;
-    const onScaleOne = (measuredUs / accelerators.measuredScale(accelerator)) as DurationUs;
-    const isModelChanged = spec.latency.observe({ size }, onScaleOne);
-    return accelerators.observe(accelerator, ratio, at) || isModelChanged;
   }
 
   private surprised(accelerator: AcceleratorId, key: QueueKey, ratio: number, at: number): boolean {
@@ -91,16 +101,13 @@ export class Learner {
     if (suspectSpec === undefined) {
       surprisedBy[accelerator] = key;
       this.scaleBefore[accelerator] = scale;
-      return accelerators.observe(accelerator, ratio, at);
+      return accelerators.observe(accelerator, ratio, at, true);
     }
     suspectSpec.latency.shift(Math.min(BLAME_MAX, Math.max(1 / BLAME_MAX, scale / before)));
     accelerators.exonerate(accelerator, ratio, at);
     surprisedBy[accelerator] = -1;
     return true;
   }
-
-  /** By its present estimate no request of the model can meet the model's own promise: it would never be measured again. */
-  private isHopeless(spec: QueueSpec): boolean {
-    return spec.latency.execUs[1]! * this.accelerators.fastestScale > spec.sloUs;
-  }
 }
+
+const stepOf = (latency: ProfiledLatency): number => Math.max(STEP, 1 + STEP_DEVIATIONS * latency.spread);

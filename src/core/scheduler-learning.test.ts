@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { deferred } from "../policies/registry.js";
+import { stream } from "../sim/random.js";
 import { violated } from "./invariant.js";
 import { linearTable, ProfiledLatency } from "./latency.js";
 import { type CommandSink, NO_DELAYS, Scheduler } from "./scheduler.js";
@@ -103,5 +104,44 @@ describe("learning from measured batches", () => {
     for (let round = 0; round < 50; round++) if (bench.serve(m, 10_000)) served++;
     expect(served).toBeGreaterThan(30);
     expect(bench.serve(m, 10_000)).toBe(true);
+  });
+
+  test("noise of one model does not take the accelerator's scale away from another model", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const [m, n] = [bench.addModel(), bench.addModel()];
+    const random = stream(1, "noise");
+    const planned = (key: number): number =>
+      bench.latencies[key]!.execUs[1]! * bench.scheduler.accelerators.measuredScale(0);
+    for (let round = 0; round < 5000; round++) bench.serve(m, Math.round(10_000 * 8 ** (random() - 0.5)), 1_000_000);
+    expect(planned(n)).toBeLessThan(20_000);
+    expect(planned(n)).toBeGreaterThan(5000);
+    expect(bench.serve(n, 10_000)).toBe(true);
+    // Times from a third to three times the profile: the plan covers more than their mean, and not the worst.
+    expect(planned(m)).toBeGreaterThan(11_000);
+    expect(planned(m)).toBeLessThan(60_000);
+  });
+
+  test("a model found too slow for its clients' own deadlines gets its profile back after a second", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const m = bench.addModel();
+    for (let us = 10_000; us < 40_000; us *= 1.02) bench.serve(m, Math.round(us), 1_000_000);
+    // Far within the model's promise of 60 ms, so only what is given up tells.
+    expect(bench.serve(m, 10_000, 20_000)).toBe(false);
+    let served = 0;
+    for (let round = 0; round < 50; round++) if (bench.serve(m, 10_000, 20_000)) served++;
+    expect(served).toBeGreaterThan(30);
+  });
+
+  test("differences of a few microseconds are the machine's, however many times the profile", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const latency = new ProfiledLatency(linearTable(1, 15, 8));
+    const tiny = bench.scheduler.addQueue({ latency, sloUs: 60_000, lengthMax: 10 });
+    for (let round = 0; round < 100; round++) bench.serve(tiny, 100 + (round % 7) * 20);
+    expect(bench.scheduler.accelerators.measuredScale(0)).toBe(1);
+    expect(latency.execUs[1]).toBeGreaterThan(160);
+    expect(latency.execUs[1]).toBeLessThan(240);
   });
 });

@@ -4,6 +4,7 @@ import { invariant, violated } from "./invariant.js";
 import { Learner } from "./learner.js";
 import {
   DROP_CANCELLED,
+  DROP_INFEASIBLE,
   DROP_PREDICTED_LATE,
   DROP_QUEUE_FULL,
   DROPPED,
@@ -324,7 +325,10 @@ export class Scheduler implements CoreView {
     // Out of time because nothing was there to run it: that is not the deadline's fault.
     if (this.accelerators.count === 0 && reason <= DROP_PREDICTED_LATE)
       this.sink.end(handle, FAILED, FAIL_NO_ACCELERATOR, -1, at);
-    else this.sink.end(handle, DROPPED, reason, -1, at);
+    else {
+      if (reason === DROP_INFEASIBLE && this.options.learn) this.learner.gaveUp(this.requests.queue[handle]!, at);
+      this.sink.end(handle, DROPPED, reason, -1, at);
+    }
     this.requests.release(handle);
   }
 
