@@ -160,13 +160,14 @@ async function measureCase(options: Case): Promise<BenchResult[]> {
       value: served.p50Us - directUs,
       unit: "µs added at p50",
       detail:
-        `added p99 ${us(served.p99Us - directUs)}, p99.9 ${us(served.p999Us - directUs)}; served p50 ${us(served.p50Us)}, ` +
-        `direct ${us(directUs)}, echo ${us(echo.p50Us)} µs; ${us(rps)} r/s, ${served.count} requests, client lag p99 ${us(served.lagUs)} µs`,
+        `${us(served.p50Us - echo.p50Us)} of it beyond an echo; added p99 ${us(served.p99Us - directUs)}, p99.9 ${us(served.p999Us - directUs)}; served p50 ${us(served.p50Us)}, ` +
+        `direct ${us(directUs)}, echo ${us(echo.p50Us)} µs; ${us(rps)} r/s, ${served.count} requests, ${served.failed} refused, client lag p99 ${us(served.lagUs)} µs`,
       digest,
       figures: {
         load,
         rps,
         requests: served.count,
+        refused: served.failed,
         served_p50_us: served.p50Us,
         served_p99_us: served.p99Us,
         served_p999_us: served.p999Us,

@@ -3,11 +3,14 @@ import { performance } from "node:perf_hooks";
 import type { TimeUs } from "../core/time.js";
 import { stream } from "../sim/random.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
-import { PreciseTimer } from "../worker/precise-timer.js";
+import { PreciseTimer } from "../wire/precise-timer.js";
 import type { Probe } from "./probe.js";
 
 export interface ProbeResult {
+  /** Requests answered well: what the rest is about. */
   readonly count: number;
+  /** Requests refused or broken. */
+  readonly failed: number;
   /** Answers per second. */
   readonly rps: number;
   /** Latencies from the actual sending to the last byte, µs. */
@@ -47,12 +50,17 @@ export async function runClosed(probe: Probe, concurrency: number, seconds: numb
   return resultOf(latencies, [0], (performance.now() - startMs) / 1000);
 }
 
-/** Poisson arrivals by the clock, whatever became of the requests before. @throws the first error of a request. */
+/**
+ * Poisson arrivals by the clock, whatever became of the requests before. A server at its limit refuses some: counted.
+ * @throws the first error of a request when none was answered well.
+ */
 export async function runOpen(probe: Probe, rps: number, seconds: number, seed: number): Promise<ProbeResult> {
   const random = stream(seed, "bench/arrivals");
   const latencies: number[] = [];
   const lags: number[] = [];
   let underWay = 0;
+  let failed = 0;
+  let firstError: Error | null = null;
   let isOver = false;
   let dueAt = 0;
   let timer: PreciseTimer | undefined;
@@ -60,11 +68,11 @@ export async function runOpen(probe: Probe, rps: number, seconds: number, seed: 
   try {
     await new Promise<void>((resolve, reject) => {
       const answered = (sentMs: number, error: Error | null): void => {
-        if (error !== null) {
-          reject(error);
-          return;
+        if (error === null) latencies.push((performance.now() - sentMs) * 1000);
+        else {
+          failed++;
+          firstError ??= error;
         }
-        latencies.push((performance.now() - sentMs) * 1000);
         underWay--;
         if (isOver && underWay === 0) resolve();
       };
@@ -94,12 +102,14 @@ export async function runOpen(probe: Probe, rps: number, seconds: number, seed: 
   } finally {
     await timer?.close();
   }
-  return resultOf(latencies, lags, (performance.now() - startMs) / 1000);
+  if (firstError !== null && latencies.length === 0) throw firstError;
+  return resultOf(latencies, lags, (performance.now() - startMs) / 1000, failed);
 }
 
-function resultOf(latencies: number[], lags: number[], seconds: number): ProbeResult {
+function resultOf(latencies: number[], lags: number[], seconds: number, failed = 0): ProbeResult {
   return {
     count: latencies.length,
+    failed,
     rps: latencies.length / seconds,
     p10Us: quantile(latencies, 0.1),
     p50Us: quantile(latencies, 0.5),

@@ -193,9 +193,16 @@ export const serverConfigSchema = z
           .max(3600)
           .default(1)
           .describe("Seconds over which the arrival rate of a model is averaged."),
+        thread: z
+          .boolean()
+          .default(false)
+          .describe(
+            "true: the scheduler has a thread of its own, which keeps its hours while the main thread parses, and " +
+              "costs each request two wake-ups.",
+          ),
       })
       .prefault({})
-      .describe("Defaults of all models' policies; a model's own policy_options win."),
+      .describe("The scheduler, and defaults of all models' policies; a model's own policy_options win."),
     log: z
       .strictObject({
         level: z

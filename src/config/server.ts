@@ -48,7 +48,11 @@ export interface ServerConfig {
     readonly memoryMaxBytes: number | null;
   };
   readonly profile: { readonly budgetUs: DurationUs; readonly refresh: boolean };
-  readonly scheduler: { readonly idleDispatch: boolean; readonly rateWindowUs: DurationUs };
+  readonly scheduler: {
+    readonly idleDispatch: boolean;
+    readonly rateWindowUs: DurationUs;
+    readonly hasThread: boolean;
+  };
   readonly log: {
     readonly level: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
     readonly pretty: boolean | "auto";
@@ -144,6 +148,7 @@ export function serverConfigFrom(
     scheduler: {
       idleDispatch: file.scheduler.idle_dispatch,
       rateWindowUs: workUsFromMs(file.scheduler.rate_window_s * 1000),
+      hasThread: file.scheduler.thread,
     },
     log: file.log,
     tracing:

@@ -112,10 +112,11 @@ export class AcceleratorTable {
 
   /**
    * Would this measurement be a step, not a fluctuation? `ratio` = measured time over the model's expected time at scale 1.
-   * @param limit how many times off is a step, at least.
+   * @param limit how many times off is a step, at least; what is doubted is believed to be well with less.
    */
   isSurprise(id: AcceleratorId, ratio: number, limit = STRAGGLER): boolean {
     const old = this.measured[id]!;
+    if (this.isDoubted(id)) return ratio > old * limit || ratio * STRAGGLER < old;
     return ratio > old * limit || (ratio * limit < old && old > this.floorOf(id));
   }
 
@@ -148,6 +149,18 @@ export class AcceleratorTable {
   exonerate(id: AcceleratorId, scale: number, at: number): void {
     this.believe(id, scale, at);
     this.replan(id);
+  }
+
+  /** Those that are not doubted are as declared again. @returns true when the fastest changed. */
+  forgetSmall(): boolean {
+    const before = this.fastest;
+    for (let id = 0; id < this.capacity; id++) {
+      if (this.present[id] === 0 || this.isDoubted(id)) continue;
+      this.measured[id] = this.declared[id]!;
+      this.scale[id] = this.declared[id]!;
+    }
+    this.refresh();
+    return this.fastest !== before;
   }
 
   private believe(id: AcceleratorId, measured: number, at: number): void {

@@ -102,10 +102,10 @@ export class ProfiledLatency implements LatencyModel {
     this.compile();
   }
 
-  /** Forgets what was learnt. @param factor of the profile that is believed from now on. @returns false: so it was already. */
-  reset(factor: number): boolean {
-    if (this.compiled === factor && this.variance === 0) return false;
-    this.factor = factor;
+  /** Forgets what was learnt: back to the profile. @returns false: there it was. */
+  reset(): boolean {
+    if (this.compiled === 1 && this.variance === 0) return false;
+    this.factor = 1;
     this.variance = 0;
     return this.compile();
   }

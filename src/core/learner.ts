@@ -50,7 +50,8 @@ export class Learner {
     const meanUs = latency.meanUs(size);
     const ratio = measuredUs / meanUs;
     const scale = accelerators.measuredScale(accelerator);
-    const isNoise = Math.abs(measuredUs - meanUs * scale) <= NOISE_US && !accelerators.isDoubted(accelerator);
+    const isDoubted = accelerators.isDoubted(accelerator);
+    const isNoise = Math.abs(measuredUs - meanUs * scale) <= NOISE_US && !isDoubted;
     const onScaleOne = (measuredUs / scale) as DurationUs;
     let isReplanned: boolean;
     if (isNoise) isReplanned = latency.observe({ size }, onScaleOne);
@@ -58,7 +59,8 @@ export class Learner {
       isReplanned = this.surprised(accelerator, key, ratio, at);
     else {
       this.surprisedBy[accelerator] = -1;
-      const isModelChanged = latency.observe({ size }, onScaleOne);
+      // An accelerator that is off says nothing of the model; and what it is off by must not be learnt as the inverse.
+      const isModelChanged = !isDoubted && latency.observe({ size }, onScaleOne);
       isReplanned = accelerators.observe(accelerator, ratio, at, false) || isModelChanged;
     }
     this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
@@ -82,9 +84,9 @@ export class Learner {
     let isReplanned = accelerators.startTrials(at, onTrial);
     if (at >= this.resetAt) {
       this.resetAt = Number.POSITIVE_INFINITY;
-      // Whatever the accelerators are thought to be, the fastest is tried with the profile.
-      const factor = 1 / Math.max(1, accelerators.fastestScale);
-      for (const key of starved) if (this.specs[key]?.latency.reset(factor) === true) isReplanned = true;
+      // Accelerators that are much slower have their trials.
+      if (accelerators.forgetSmall()) isReplanned = true;
+      for (const key of starved) if (this.specs[key]?.latency.reset() === true) isReplanned = true;
       starved.clear();
     }
     this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);

@@ -1,6 +1,7 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { encodeHeader, LOG_WIDTH, type LogHeader } from "../core/event-log.js";
 import type { EventRecorder } from "./scheduler-loop.js";
+import type { SchedulerSetup } from "./scheduler-protocol.js";
 
 const BUFFER_ROWS = 4096;
 
@@ -77,4 +78,10 @@ export class FileRecorder implements EventRecorder {
 /** A disk that is nearly full takes a part. */
 function writeAll(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.byteLength; ) at += writeSync(file, bytes, at);
+}
+
+/** @param onEnd told once when recording ends early. @returns null: nothing is to be recorded. @throws the file system's error. */
+export function recorderOf({ eventLog, groups }: SchedulerSetup, onEnd: (why: string) => void): FileRecorder | null {
+  if (eventLog === null) return null;
+  return new FileRecorder(eventLog.file, { format: "rubato-events-1", groups }, eventLog.bytesMax, onEnd);
 }

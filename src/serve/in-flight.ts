@@ -7,7 +7,7 @@ import type { RequestTrace } from "./tracing.js";
  * One request from its entry until the scheduler says that it ended.
  *
  * The client's end and the scheduler's are two moments: a client is answered at its deadline while its batch runs on,
- * and has its answer before the scheduler's thread has counted it. Each happens exactly once.
+ * and has its answer before the scheduler has counted it. Each happens exactly once.
  *
  * waiting -> running (dispatched) -> waiting (its batch failed and it is tried again) ...; ended from any.
  */

@@ -1,5 +1,5 @@
 /**
- * Requests in, batches out: joins the scheduler's thread with the pool of workers and answers the clients.
+ * Requests in, batches out: joins the scheduler with the pool of workers and answers the clients.
  *
  * The scheduler decides and sees numbers only; this class holds what the numbers stand for. Invariants, checked: a
  * client hears once; a request is counted once, when the scheduler says that it ended; after all have ended nothing
@@ -155,7 +155,12 @@ export class LiveDriver {
       }),
     );
     this.scheduler = new SchedulerClient(
-      { groups: logGroups, slots: options.slots, mode: options.schedulerMode ?? "thread", eventLog: options.eventLog },
+      {
+        groups: logGroups,
+        slots: options.slots,
+        mode: options.schedulerMode ?? "inline",
+        eventLog: options.eventLog,
+      },
       {
         dispatched: (record) => this.dispatched(record),
         ended: (slot, outcome, reason, _execStartAt, at) => this.ended(slot, outcome, reason, at),
@@ -196,7 +201,7 @@ export class LiveDriver {
       if (queue !== undefined) this.scheduler.failQueue(queue.id, FAIL_CAUSES.indexOf("draining"));
   }
 
-  /** Ends the scheduler's thread. */
+  /** Ends the scheduler. */
   async stop(): Promise<void> {
     this.timers.stop();
     await this.scheduler.stop();

@@ -1,14 +1,12 @@
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { LogGroup } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { NetworkDelays } from "../core/policy.js";
 import type { WindowQueueOptions } from "../policies/deferred/window-queue.js";
 import { encodeWindow, WINDOW_NUMBERS } from "../policies/live.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
 import { createRing, RING_WIDTH, RingReader, RingWriter } from "../wire/ring.js";
-import { SchedulerLoop } from "./scheduler-loop.js";
+import { threadFile } from "../wire/thread-file.js";
+import { InlineScheduler } from "./inline-scheduler.js";
 import {
   ADD_QUEUE,
   ARRIVE,
@@ -59,7 +57,7 @@ export interface SchedulerClientOptions {
   readonly groups: readonly LogGroup[];
   /** Most requests at once; slots are in [0, slots). */
   readonly slots: number;
-  /** thread: the server's way. inline: on this thread, with its timers, for tests and for small programs. */
+  /** inline: between the callbacks of this thread. thread: on one of its own; see InlineScheduler. */
   readonly mode: "thread" | "inline";
   readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
   /** Records a ring holds; default 16384. */
@@ -79,7 +77,7 @@ export interface QueueRecord {
 const RING_RECORDS = 16_384;
 
 /**
- * The main thread's end of the rings. Records of one tick travel together (a failed batch and the accelerator that
+ * The main thread's end of the rings, whether the scheduler is on this thread or on its own. Records of one tick travel together (a failed batch and the accelerator that
  * left with it are seen at once), published in a microtask.
  *
  * Only arrivals can be refused (`arrive` says false); every other record waits in a backlog when the ring is full. The
@@ -92,6 +90,7 @@ export class SchedulerClient {
   private readonly events: SchedulerEvents;
   private readonly setup: SchedulerSetup;
   private readonly mode: "thread" | "inline";
+  private inline: InlineScheduler | null = null;
   private readonly backlog: number[][] = [];
   private threadEnded: Promise<unknown> = Promise.resolve();
   private isPublishing = false;
@@ -129,7 +128,10 @@ export class SchedulerClient {
 
   start(): void {
     if (this.mode === "thread") {
-      const thread = new Worker(compiled("./scheduler-thread.js"), { workerData: this.setup, name: "scheduler" });
+      const thread = new Worker(threadFile(import.meta.url, "./scheduler-thread.js"), {
+        workerData: this.setup,
+        name: "scheduler",
+      });
       thread.on("error", (error) => this.broke(error));
       thread.on("message", (text: string) => this.events.warned(text));
       thread.on("exit", (code) => {
@@ -142,8 +144,16 @@ export class SchedulerClient {
         if (!this.hasStopped) this.broke(new Error(`the scheduler's thread ended with code ${code}`));
       });
       this.threadEnded = new Promise((resolve) => thread.once("exit", resolve));
-    } else void this.runInline();
-    void this.listen();
+      void this.listen();
+      return;
+    }
+    this.inline = new InlineScheduler(this.setup, {
+      drain: () => this.drain(),
+      warned: (text) => this.events.warned(text),
+      broke: (error) => this.broke(error),
+    });
+    this.threadEnded = this.inline.ended;
+    this.publishSoon();
   }
 
   /** @returns false when the ring is full: the request has not entered. */
@@ -246,6 +256,7 @@ export class SchedulerClient {
       for (let at = 0; at < message.length; at += RING_WIDTH) this.write(message.slice(at, at + RING_WIDTH));
     }
     this.writer.publish();
+    this.inline?.turn();
     if (this.backlog.length > 0 && !this.hasStopped) {
       this.isPublishing = true;
       setTimeout(this.publish, 1);
@@ -318,42 +329,6 @@ export class SchedulerClient {
     }
   }
 
-  /** The thread's loop on this thread; timers have steps of 1 ms. */
-  private async runInline(): Promise<void> {
-    try {
-      const loop = new SchedulerLoop(
-        this.setup,
-        () => invariant(false, "an inline scheduler's ring must hold all that one turn says"),
-        null,
-      );
-      while (!loop.isStopped) {
-        const dueAt = loop.turn(monotonicNow());
-        if (loop.isStopped) return;
-        const waitMs = (dueAt - monotonicNow()) / 1000;
-        if (waitMs <= 0) {
-          await new Promise((resolve) => setImmediate(resolve));
-          continue;
-        }
-        const rung = loop.wokenAsync();
-        if (rung === null) continue;
-        if (!Number.isFinite(waitMs)) {
-          await rung;
-          continue;
-        }
-        let timer: NodeJS.Timeout | undefined;
-        await Promise.race([
-          rung,
-          new Promise((resolve) => {
-            timer = setTimeout(resolve, Math.min(waitMs, 1000));
-          }),
-        ]);
-        clearTimeout(timer);
-      }
-    } catch (error) {
-      this.broke(error);
-    }
-  }
-
   private broke(error: unknown): void {
     if (this.hasStopped) return;
     this.hasStopped = true;
@@ -364,11 +339,4 @@ export class SchedulerClient {
 
 function padded(record: readonly number[]): number[] {
   return [...record, ...new Array<number>(RING_WIDTH - record.length).fill(0)];
-}
-
-/** Threads run JavaScript: from sources (tests) the build beside them is taken. */
-function compiled(module: string): URL {
-  const beside = new URL(module, import.meta.url);
-  if (existsSync(fileURLToPath(beside))) return beside;
-  return new URL(`../../dist/serve/${module}`, import.meta.url);
 }

@@ -108,11 +108,6 @@ export class SchedulerLoop {
     this.reader.wait(timeoutMs);
   }
 
-  /** Resolves when a record is there; null when one is there already. */
-  wokenAsync(): Promise<unknown> | null {
-    return this.reader.waitAsync();
-  }
-
   /**
    * Takes what came, does what is due.
    * @returns when the next turn is due if no record comes before; Infinity: only a record is waited for.

@@ -4,22 +4,13 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { monotonicNow } from "../wire/monotonic-clock.js";
-import { FileRecorder } from "./event-recorder.js";
+import { recorderOf } from "./event-recorder.js";
 import { SchedulerLoop } from "./scheduler-loop.js";
 import type { SchedulerSetup } from "./scheduler-protocol.js";
 
 const setup = workerData as SchedulerSetup;
-const { eventLog } = setup;
-const recorder =
-  eventLog === null
-    ? null
-    : new FileRecorder(
-        eventLog.file,
-        { format: "rubato-events-1", groups: setup.groups },
-        eventLog.bytesMax,
-        // The port's only messages: warnings for the log.
-        (why) => parentPort?.postMessage(why),
-      );
+// The port's only messages: warnings for the log.
+const recorder = recorderOf(setup, (why) => parentPort?.postMessage(why));
 const loop = new SchedulerLoop(setup, (writer) => writer.waitForRoom(1000), recorder);
 
 let dueAt = Number.POSITIVE_INFINITY;

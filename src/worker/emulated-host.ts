@@ -4,13 +4,13 @@ import { emulatedExecUs } from "../config/emulated-exec.js";
 import type { ModelSpec } from "../config/model.js";
 import { type DurationUs, durationUs, earlier, NEVER, type TimeUs } from "../core/time.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
+import { PreciseTimer } from "../wire/precise-timer.js";
 import { ServingError } from "../wire/serving-error.js";
 import { decodeRun, encodeFinished, type Fault, type RunRecord } from "../wire/worker-protocol.js";
 import { rowsOf } from "./batching.js";
 import { EmulatedAccelerator, type EmulatedBatch, type EmulatedRun } from "./emulated-accelerator.js";
 import { emulatedOutputs } from "./emulated-outputs.js";
 import type { AcceleratorHost, Hello, HostOutput, TimeRequest } from "./host.js";
-import { PreciseTimer } from "./precise-timer.js";
 import { text } from "./text.js";
 import type { Timing } from "./timing.js";
 

@@ -5,7 +5,7 @@
  * words: [0] a counter that the owner bumps and notifies after it wrote a new moment; moment in a Float64.
  */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { monotonicNow } from "../wire/monotonic-clock.js";
+import { monotonicNow } from "./monotonic-clock.js";
 
 const { counter, moment } = workerData as { counter: Int32Array; moment: Float64Array };
 const port = parentPort as MessagePort;

@@ -2,7 +2,8 @@
 import { Worker } from "node:worker_threads";
 import type { TimeUs } from "../core/time.js";
 import { NEVER } from "../core/time.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
+import { monotonicNow } from "./monotonic-clock.js";
+import { threadFile } from "./thread-file.js";
 
 /** A wake-up of the timer thread and its message take about this long (measured: 60 to 110 µs): ask that much earlier. */
 const LEAD_US = 80;
@@ -20,7 +21,7 @@ export class PreciseTimer {
   /** @param onWake Called at or after the moment last set, never before it; it may set the next. */
   constructor(private readonly onWake: () => void) {
     this.moment[0] = Number.POSITIVE_INFINITY;
-    this.thread = new Worker(new URL("./timer-thread.js", import.meta.url), {
+    this.thread = new Worker(threadFile(import.meta.url, "./timer-thread.js"), {
       workerData: { counter: this.counter, moment: this.moment },
       name: "timer",
     });
