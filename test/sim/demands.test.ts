@@ -143,6 +143,32 @@ describe("nobody tunes a batch delay", () => {
     }
   });
 
+  test("where batching gains nothing, nobody waits for it and nobody is dropped for it: as eager", () => {
+    const measure = (policy: string, options: object, rateRps: number) => {
+      const run = Recording.run(
+        scenarioOf({
+          models: [linearModel("m", 10, 0.3, 100, rateRps, 32)],
+          accelerators: accelerators(2),
+          durationUs: seconds(60),
+        }),
+        policy,
+        options,
+        1,
+      );
+      const waitMs = run.requests
+        .filter(({ execStartAt }) => execStartAt >= 0)
+        .map(({ arrivalAt, execStartAt }) => (execStartAt - arrivalAt) / 1000);
+      return { finished: run.finishRate(0, 60e6), waitMs: waitMs.reduce((a, b) => a + b, 0) / waitMs.length };
+    };
+    // 0.7, 0.9 and 1.1 of what two accelerators do.
+    for (const rateRps of [140, 180, 220]) {
+      const own = measure("deferred", { idle_dispatch: true }, rateRps);
+      const eager = measure("eager", {}, rateRps);
+      expect(own.finished, `${rateRps} r/s`).toBeGreaterThanOrEqual(0.99 * eager.finished);
+      expect(own.waitMs, `${rateRps} r/s`).toBeLessThanOrEqual(1.1 * eager.waitMs + 0.1);
+    }
+  });
+
   test("5 requests at once, the first runs alone: the second execution has batch 4", () => {
     const run = Recording.run(
       scenarioOf({
