@@ -2,8 +2,10 @@
  * `rubato.yaml` in a model's folder: what no model file can say (the promise, who may share a batch) and what an owner
  * may want to override. Unknown keys are errors; every message names file, field, bound and value.
  */
-import { parseDocument } from "yaml";
 import { z } from "zod";
+import { ConfigError } from "./config-error.js";
+import { parseSource } from "./source.js";
+import { validate } from "./validate.js";
 
 const DATATYPE = z.enum([
   "BOOL",
@@ -126,35 +128,23 @@ export class ModelFileError extends Error {
   }
 }
 
-/** @throws ModelFileError listing every problem as `FILE: FIELD: what it must be; was VALUE`. */
+/** @throws ModelFileError listing every problem as `FILE:LINE: FIELD: what it must be; was VALUE`. */
 export function parseModelFile(text: string, file: string): ModelFile {
-  const document = parseDocument(text, { prettyErrors: true });
-  if (document.errors.length > 0)
-    throw new ModelFileError(document.errors.map((error) => `${file}: ${error.message.split("\n")[0]}`));
-  const value: unknown = readValue(document, file) ?? {};
-  const result = modelFileSchema.safeParse(value);
-  if (!result.success) throw new ModelFileError(result.error.issues.map((issue) => sentence(issue, value, file)));
-  const problems = crossChecks(result.data).map((problem) => `${file}: ${problem}`);
+  const data = readValid(text, file);
+  const problems = crossChecks(data).map((problem) => `${file}: ${problem}`);
   if (problems.length > 0) throw new ModelFileError(problems);
-  return result.data;
+  return data;
 }
 
-function readValue(document: ReturnType<typeof parseDocument>, file: string): unknown {
+function readValid(text: string, file: string): ModelFile {
   try {
-    return document.toJS({ maxAliasCount: 100 });
+    const source = parseSource(text, file);
+    // An empty file asks for the defaults.
+    return validate(modelFileSchema, source.value === null ? { ...source, value: {} } : source);
   } catch (error) {
-    throw new ModelFileError([`${file}: ${(error as Error).message}`]);
+    if (error instanceof ConfigError) throw new ModelFileError(error.message.split("\n"));
+    throw error;
   }
-}
-
-function sentence(issue: z.core.$ZodIssue, value: unknown, file: string): string {
-  let at: unknown = value;
-  for (const key of issue.path) at = (at as Record<PropertyKey, unknown> | undefined)?.[key];
-  const field = issue.path.length === 0 ? "" : ` ${issue.path.join(".")}:`;
-  if (issue.code === "unrecognized_keys") return `${file}:${field} unknown key ${issue.keys.join(", ")}`;
-  const shown = JSON.stringify(at);
-  const was = shown === undefined ? "nothing" : shown.length > 100 ? `${shown.slice(0, 100)}...` : shown;
-  return `${file}:${field} ${issue.message}; was ${was}`;
 }
 
 function crossChecks(file: ModelFile): string[] {

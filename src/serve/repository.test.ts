@@ -159,7 +159,7 @@ describe("what is wrong is said, and the others are served", () => {
     ["not protobuf", { "b/1/model.onnx": "\x07garbage" }, /model\.onnx is not a protobuf: .*\(at byte 0 of 8\)/],
     ["empty file", { "b/1/model.onnx": "" }, /is not an ONNX model: it has no graph/],
     ["cut short", { "b/1/model.onnx": plain.subarray(0, 60) }, /ends early: a field of \d+ bytes goes beyond byte 60/],
-    ["bad yaml key", { "b/1/model.onnx": plain, "b/rubato.yaml": "slow: 1" }, "b/rubato.yaml: unknown key slow"],
+    ["bad yaml key", { "b/1/model.onnx": plain, "b/rubato.yaml": "slow: 1" }, "b/rubato.yaml:1: slow: unknown key"],
     [
       "bad pbtxt",
       { "b/1/model.onnx": plain, "b/config.pbtxt": "input {" },

@@ -144,7 +144,7 @@ describe("nobody tunes a batch delay", () => {
   });
 
   test("where batching gains nothing, nobody waits for it and nobody is dropped for it: as eager", () => {
-    const measure = (policy: string, options: object, rateRps: number) => {
+    const measure = (policy: string, options: Readonly<Record<string, unknown>>, rateRps: number) => {
       const run = Recording.run(
         scenarioOf({
           models: [linearModel("m", 10, 0.3, 100, rateRps, 32)],
