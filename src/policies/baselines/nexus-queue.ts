@@ -112,8 +112,7 @@ export class NexusQueue implements Queue {
   refreshDemand(_at: number): void {}
 
   countAt(accelerator: AcceleratorId, at: number): number {
-    if (this.solo.length > 0 && this.endOf(1, at, at, accelerator) <= this.core.requests.deadline[this.solo[0]!]!)
-      return 1;
+    if (this.canRetry(accelerator, at)) return 1;
     const backlog = this.backlogs[accelerator];
     if (backlog === undefined) return 0;
     const { pending } = backlog;
@@ -124,7 +123,7 @@ export class NexusQueue implements Queue {
     const { accelerators, batches, network, requests } = this.core;
     const scale = accelerators.scale[accelerator]!;
     this.dropHeads(at);
-    const isRetry = this.solo.length > 0 && this.endOf(1, at, at, accelerator) <= requests.deadline[this.solo[0]!]!;
+    const isRetry = this.canRetry(accelerator, at);
     const backlog = this.backlogs[accelerator];
     let size = isRetry ? 1 : 0;
     let first = -1;
@@ -148,6 +147,14 @@ export class NexusQueue implements Queue {
     const batch = batches.add(this.key, first, size, startAt, execUs, close);
     this.publish(at, NO_ACCELERATOR);
     return batch;
+  }
+
+  /** Whether the first of those to run alone would end in time; its input travels again. */
+  private canRetry(id: AcceleratorId, at: number): boolean {
+    if (this.solo.length === 0) return false;
+    const { network, requests } = this.core;
+    const dataAt = at + network.controlUs + network.dataUsPerRequest;
+    return this.endOf(1, at, dataAt, id) <= requests.deadline[this.solo[0]!]!;
   }
 
   /** @returns the accelerator that the request was sent to, ANY_ACCELERATOR when there is none. */
