@@ -250,7 +250,14 @@ function barLayers({ y, groups, series, panels }: Extract<Figure, { kind: "bars"
   ];
 }
 
-function lineLayers({ x, y, series, shape = "line", rows }: Extract<Figure, { kind: "lines" }>): object[] {
+function lineLayers({
+  x,
+  y,
+  series,
+  shape = "line",
+  publishedAs = "points",
+  rows,
+}: Extract<Figure, { kind: "lines" }>): object[] {
   const across = quantitative("x", x, false);
   const value = quantitative("y", y, true);
   const color = colour(series);
@@ -285,16 +292,24 @@ function lineLayers({ x, y, series, shape = "line", rows }: Extract<Figure, { ki
             encoding: { x: across, y: value, color },
           },
         ]),
-    {
-      transform: [onlyPublished],
-      mark: { type: "line", strokeWidth: 1.5, strokeDash: [5, 4], interpolate },
-      encoding: { x: across, y: value, color },
-    },
-    {
-      transform: [onlyPublished],
-      mark: { type: "point", shape: "diamond", size: shape === "step" ? 0 : 55, filled: false, strokeWidth: 1.5 },
-      encoding: { x: across, y: value, color },
-    },
+    ...(publishedAs === "points"
+      ? []
+      : [
+          {
+            transform: [onlyPublished],
+            mark: { type: "line", strokeWidth: 1.5, strokeDash: [5, 4], interpolate },
+            encoding: { x: across, y: value, color },
+          },
+        ]),
+    ...(shape === "step" && publishedAs === "line"
+      ? []
+      : [
+          {
+            transform: [onlyPublished],
+            mark: { type: "point", shape: "diamond", size: 60, filled: false, strokeWidth: 1.8 },
+            encoding: { x: across, y: value, color },
+          },
+        ]),
   ];
 }
 

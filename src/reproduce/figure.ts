@@ -80,6 +80,8 @@ export type Figure = Common &
         readonly rows: readonly LineRow[];
         /** step: a distribution; area: stacked. Default: straight lines with points. */
         readonly shape?: "line" | "step" | "area";
+        /** Whether the numbers of others are a curve. Default: single points. */
+        readonly publishedAs?: "points" | "line";
       }
     | {
         readonly kind: "spans";

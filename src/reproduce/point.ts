@@ -32,6 +32,8 @@ export interface PeakPoint extends Simulated {
   readonly tolerance: number;
   /** Also: how requests spread over batch sizes and queueing delays at the peak. */
   readonly details: boolean;
+  /** Fewer runs, no interval, no runs at the peak: where many cases count and not each of them. */
+  readonly is_rough?: boolean;
 }
 
 /** What happens at given rates, or at multiples of the system's own peak. */
@@ -102,7 +104,8 @@ export interface PeakResult {
   /** Name of the model that limits the rate. */
   readonly worst_model: string;
   readonly runs: number;
-  readonly at_peak: LoadResult;
+  /** Null if the search was rough. */
+  readonly at_peak: LoadResult | null;
   /** requests[b] = share of requests that were executed in a batch of b; [0] = 0. Null without details. */
   readonly requests_by_batch: readonly number[] | null;
   /** Milliseconds from arrival to the start of execution at the percentiles 0, 1, ..., 100. */

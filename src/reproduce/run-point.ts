@@ -10,6 +10,7 @@ import { combineReports, type Report } from "../measure/report.js";
 import { tInterval95 } from "../measure/statistics.js";
 import type { PlanMeasure } from "../planning/measure.js";
 import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
+import { roughPeak } from "../report/rough-peak.js";
 import { staggeredCapacityRps } from "../report/scenario-goodput.js";
 import { simulate, simulateBadRates, simulateOutcomes } from "../sim/simulate.js";
 import { Series, Timeline } from "./observed-simulation.js";
@@ -71,6 +72,7 @@ function choiceOf(choice: Choice): { policy: string; policyOptions: Readonly<Rec
 
 function runPeak(point: PeakPoint): PeakResult {
   const scenario = scenarioOf(point.scenario);
+  if (point.is_rough === true) return runRoughPeak(scenario, point);
   const peak = searchPeak(scenario, point);
   const rateRps = Math.max(peak.peak_goodput_rps, staggeredCapacityRps(scenario) / 1024);
   const choice = choiceOf(point.choice);
@@ -86,6 +88,28 @@ function runPeak(point: PeakPoint): PeakResult {
     ),
     requests_by_batch: point.details ? requestsByBatch(runs.map(({ outcomes }) => outcomes)) : null,
     queue_delay_ms: point.details ? queueDelays(runs.map(({ outcomes }) => outcomes)) : null,
+  };
+}
+
+function runRoughPeak(scenario: ExpandedScenario, point: PeakPoint): PeakResult {
+  const choice = choiceOf(point.choice);
+  const { peakRps, worstModel, runs, found } = roughPeak(
+    (rateRps, seed) => simulateBadRates(withRate(scenario, rateRps), { ...choice, seed }),
+    {
+      seeds: point.seeds,
+      startRps: START * staggeredCapacityRps(scenario),
+      tolerance: point.tolerance,
+      badRateMax: BAD_RATE_MAX,
+    },
+  );
+  return {
+    peak_rps: { mean: peakRps, low: null, high: null },
+    found,
+    worst_model: scenario.models[worstModel]!.name,
+    runs,
+    at_peak: null,
+    requests_by_batch: null,
+    queue_delay_ms: null,
   };
 }
 

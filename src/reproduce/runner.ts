@@ -96,6 +96,7 @@ const isAlone = (point: Point): boolean => point.kind === "plan" || point.kind =
 
 /** Runs that a search for a peak takes, per seed; measured. */
 const SEARCH_RUNS = 9;
+const ROUGH_RUNS = 6;
 
 /** Work of a point, in simulated requests or thereabouts: what the time left is estimated from. */
 export function costOf(point: Point): number {
@@ -111,7 +112,9 @@ export function costOf(point: Point): number {
       };
       const runs =
         point.kind === "peak"
-          ? SEARCH_RUNS
+          ? point.is_rough === true
+            ? ROUGH_RUNS
+            : SEARCH_RUNS
           : point.kind === "sweep"
             ? (point.rates_rps?.length ?? 0) + (point.of_peak === undefined ? 0 : SEARCH_RUNS + point.of_peak.length)
             : point.kind === "accelerators"

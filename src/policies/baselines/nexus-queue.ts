@@ -83,7 +83,7 @@ export class NexusQueue implements Queue {
   returned(request: RequestHandle, alone: boolean, at: number): void {
     if (alone) this.solo.push(request);
     else this.send(request, at);
-    this.refresh(at);
+    this.lookAfresh(at);
   }
 
   remove(request: RequestHandle, at: number): void {
@@ -97,15 +97,22 @@ export class NexusQueue implements Queue {
     this.publish(at, NO_ACCELERATOR);
   }
 
+  /** Time has passed: only a new plan gives idle accelerators something to look at. */
   refresh(at: number): void {
-    this.followPlan(at);
+    const isMoved = this.followPlan(at);
     this.dropHeads(at);
-    this.publish(at, ANY_ACCELERATOR);
+    this.publish(at, isMoved ? ANY_ACCELERATOR : NO_ACCELERATOR);
   }
 
   planChanged(at: number): void {
     this.planner.acceleratorsChanged(at);
-    if (this.length > 0) this.refresh(at);
+    if (this.length > 0) this.lookAfresh(at);
+  }
+
+  private lookAfresh(at: number): void {
+    this.followPlan(at);
+    this.dropHeads(at);
+    this.publish(at, ANY_ACCELERATOR);
   }
 
   /** Demand is read by idle dispatch alone, which Nexus does not have. */
@@ -179,10 +186,10 @@ export class NexusQueue implements Queue {
     return id;
   }
 
-  /** A new plan: who waits where the model is served no longer is sent again. */
-  private followPlan(at: number): void {
+  /** A new plan: who waits where the model is served no longer is sent again. @returns whether there was one. */
+  private followPlan(at: number): boolean {
     const { planner, key } = this;
-    if (this.planVersion === planner.version) return;
+    if (this.planVersion === planner.version) return false;
     this.planVersion = planner.version;
     const ids: AcceleratorId[] = [];
     const weights: number[] = [];
@@ -198,6 +205,7 @@ export class NexusQueue implements Queue {
     });
     this.empty(this.held, moved);
     for (const request of moved) this.send(request, at);
+    return true;
   }
 
   private empty(pending: DeadlineQueue, into: RequestHandle[]): void {

@@ -1,4 +1,4 @@
-import type { Experiment, Finding } from "../experiment.js";
+import type { Experiment, Finding, Size } from "../experiment.js";
 import type { BarRow, Figure } from "../figure.js";
 import type { PeakPoint } from "../point.js";
 import { MAIN_SYSTEMS, NEXUS, SHEPHERD, SYMPHONY, type System } from "../systems.js";
@@ -13,10 +13,11 @@ import {
   model,
   peaksOf,
   RESNET50,
+  type Run,
   runOf,
 } from "./workloads.js";
 
-const MODELS = [RESNET50, INCEPTION] as const;
+export const MODELS = [RESNET50, INCEPTION] as const;
 const NETWORKS = [
   { name: "100/50/0 µs", network: CODE_DELAYS },
   { name: "no delay", network: { control_us: 0, data_us_per_request: 0, response_us: 0 } },
@@ -25,7 +26,43 @@ const NETWORKS = [
 const SYMPHONY_PART = 0.98;
 const BASELINE_WITHIN = 0.05;
 
-type ModelName = "ResNet50" | "InceptionResNetV2";
+export type ModelName = "ResNet50" | "InceptionResNetV2";
+
+/** The points of the table: Figures 1 and 12 show how the same runs go at the peak. */
+export function table2Cases(size: Size): { readonly run: Run; readonly cases: readonly Table2Case[] } {
+  const run = runOf(size, { seconds: [10, 30, 60], seeds: [3, 16, 32] });
+  const cases = MODELS.flatMap((profile) =>
+    NETWORKS.flatMap(({ name: network, network: delays }) =>
+      MAIN_SYSTEMS.map((system) => ({
+        profile: profile.name as ModelName,
+        network,
+        isWithDelays: network === NETWORKS[0].name,
+        system,
+        points: peaksOf(
+          system,
+          `table2-${profile.name}`,
+          run,
+          {
+            accelerators: 8,
+            network: delays,
+            models: [model(profile)],
+            arrivals: { process: "poisson", rate_rps: TABLE_2.paper[profile.name as ModelName].Symphony },
+          },
+          { details: network === NETWORKS[0].name },
+        ),
+      })),
+    ),
+  );
+  return { run, cases };
+}
+
+export interface Table2Case {
+  readonly profile: ModelName;
+  readonly network: string;
+  readonly isWithDelays: boolean;
+  readonly system: System;
+  readonly points: readonly PeakPoint[];
+}
 
 export const table2: Experiment = {
   name: "symphony/table2",
@@ -35,29 +72,7 @@ export const table2: Experiment = {
     "(70 ms), Poisson arrivals. With the delays that the public code plans for (100 µs of control, 50 µs of data per " +
     "request, none for the answer), which the paper does not state, and without any.",
   plan(size) {
-    const run = runOf(size, { seconds: [10, 30, 60], seeds: [3, 16, 32] });
-    const cases = MODELS.flatMap((profile) =>
-      NETWORKS.flatMap(({ name: network, network: delays }) =>
-        MAIN_SYSTEMS.map((system) => ({
-          profile: profile.name as ModelName,
-          network,
-          system,
-          points: peaksOf(
-            system,
-            `table2-${profile.name}`,
-            run,
-            {
-              accelerators: 8,
-              network: delays,
-              models: [model(profile)],
-              arrivals: { process: "poisson", rate_rps: TABLE_2.paper[profile.name as ModelName].Symphony },
-            },
-            // The same runs are Figures 1 and 12.
-            { details: network === NETWORKS[0].name },
-          ),
-        })),
-      ),
-    );
+    const { run, cases } = table2Cases(size);
     return {
       points: cases.flatMap(({ points }) => points),
       scope: `${run.seeds.length} seeds of ${run.seconds} s`,
@@ -147,11 +162,7 @@ export const table2: Experiment = {
   },
 };
 
-interface Measured {
-  readonly profile: ModelName;
-  readonly network: string;
-  readonly system: System;
-  readonly points: readonly PeakPoint[];
+interface Measured extends Table2Case {
   readonly best: ReturnType<typeof bestOf>;
 }
 
