@@ -17,10 +17,18 @@ const rooms = {
   planning: ["core", "config"],
   report: ["core", "policies", "measure", "sim", "config"],
   bench: any,
+  reproduce: ["core", "policies", "measure", "sim", "config", "report", "planning", "bench"],
   cli: any,
 };
 // Packages that only one room may know.
-const owned = { "onnxruntime-node": ["worker"], fastify: ["serve"], commander: ["cli"], highs: ["planning"] };
+const owned = {
+  "onnxruntime-node": ["worker"],
+  fastify: ["serve"],
+  commander: ["cli"],
+  highs: ["planning"],
+  vega: ["reproduce"],
+  "vega-lite": ["reproduce"],
+};
 
 const src = path.join(root, "src");
 const problems = [];

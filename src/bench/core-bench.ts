@@ -52,6 +52,11 @@ export function benchCore({ size = 1 }: BenchSize = {}): BenchResult[] {
   ];
 }
 
+/** Arrivals that the core decides per CPU-second with one setting; the machine must do nothing else in this process. */
+export function coreThroughput(models: number, accelerators: number, requests: number): number {
+  return measureCore("core", models, accelerators, requests).value;
+}
+
 function measureCore(name: string, models: number, accelerators: number, requests: number): BenchResult {
   let bestS = Number.POSITIVE_INFINITY;
   let run = new CoreRun(models, accelerators, requests);

@@ -6,6 +6,7 @@ import { goodputCommand } from "./commands/goodput.js";
 import { loadCommand } from "./commands/load.js";
 import { planCommand } from "./commands/plan.js";
 import { profileCommand } from "./commands/profile.js";
+import { reproduceCommand } from "./commands/reproduce.js";
 import { serveCommand } from "./commands/serve.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { type Output, processOutput } from "./output.js";
@@ -20,6 +21,7 @@ const COMMANDS: readonly CommandFactory[] = [
   profileCommand,
   simulateCommand,
   goodputCommand,
+  reproduceCommand,
   planCommand,
   loadCommand,
   benchCommand,

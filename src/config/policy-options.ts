@@ -224,10 +224,10 @@ export const policyOptionSchemas = {
     .strictObject({
       plan: z
         .enum(["epochs", "static"])
-        .default("static")
+        .default("epochs")
         .describe(
           "`static` puts every model on every accelerator; `epochs` decides from measured rates which accelerators serve " +
-            "which models and in which batches, and plans too few of them near saturation: not yet fit for comparisons.",
+            "which models and in which batches.",
         ),
       static_batch: z
         .union([z.literal("auto"), z.int().min(1).max(BATCH_SIZE_MAX)])
@@ -254,7 +254,17 @@ export const policyOptionSchemas = {
         .max(10)
         .default(1)
         .describe(
-          "Times of batches are planned this many times as long. Nexus has 1.15; with exact profiles 1 is fair.",
+          "Times of batches are planned this many times as long. Nexus has 1.15, which also makes batches smaller; with " +
+            "exact profiles the margin is better on the rates.",
+        ),
+      rate_margin: z
+        .number()
+        .min(1)
+        .max(10)
+        .default(1.15)
+        .describe(
+          "Epochs plan for this many times the measured rates. At 1 accelerators are planned to be full, and then 2 to 5 " +
+            "per cent of Poisson arrivals are not in time at any rate that fills one.",
         ),
       network_allowance_ms: z
         .number()

@@ -51,6 +51,7 @@ export interface NexusOptions {
   readonly epoch_min_s?: number;
   /** Default 1: profiles are exact (Nexus plans with 1.15). */
   readonly profile_multiplier?: number;
+  readonly rate_margin?: number;
   /** Taken off the SLO in plans, ms. Default 2. */
   readonly network_allowance_ms?: number;
   /** Default 1. */

@@ -28,6 +28,7 @@ const RATE_WINDOW_S = 5;
 const CLOCKWORK_DEPTH = 64;
 const NEXUS_EPOCH_S = 10;
 const NEXUS_ALLOWANCE_MS = 2;
+const NEXUS_RATE_MARGIN = 1.15;
 const SHEPHERD_PREEMPTION_FACTOR = 3.03;
 const TF_MAX_BATCH_SIZE = 1000;
 const TF_MAX_ENQUEUED_BATCHES = 10;
@@ -147,11 +148,12 @@ export function clockwork(options: ClockworkOptions = {}): Policy {
 /** Nexus: requests are sent to accelerators as they arrive, by a plan that is made anew each epoch. */
 export function nexus(options: NexusOptions = {}): Policy {
   const plannerOptions = {
-    plan: options.plan ?? "static",
+    plan: options.plan ?? "epochs",
     staticBatch: typeof options.static_batch === "number" ? options.static_batch : null,
     epochUs: (options.epoch_s ?? NEXUS_EPOCH_S) * 1e6,
     epochMinUs: (options.epoch_min_s ?? NEXUS_EPOCH_S) * 1e6,
     profileMultiplier: options.profile_multiplier ?? 1,
+    rateMargin: options.rate_margin ?? NEXUS_RATE_MARGIN,
     allowanceUs: Math.round((options.network_allowance_ms ?? NEXUS_ALLOWANCE_MS) * 1000),
   };
   const queueOptions = { frontends: options.frontends ?? 1, drop: options.drop ?? "window" };

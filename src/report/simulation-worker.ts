@@ -2,9 +2,9 @@
 import { parentPort } from "node:worker_threads";
 import { type ExpandedScenario, withRate } from "../config/scenario.js";
 import { type SimulateOptions, simulate, simulateBadRates } from "../sim/simulate.js";
+import type { ThreadAnswer } from "./thread-pool.js";
 
 export interface SimulationJob {
-  readonly id: number;
   readonly kind: "bad-rates" | "report";
   readonly scenario: ExpandedScenario;
   /** Null: the scenario's own. */
@@ -17,10 +17,12 @@ export function runJob(job: SimulationJob): unknown {
   return job.kind === "report" ? simulate(scenario, job.options) : simulateBadRates(scenario, job.options);
 }
 
-parentPort?.on("message", (job: SimulationJob) => {
+parentPort?.on("message", ({ id, job }: { id: number; job: SimulationJob }) => {
+  let answer: ThreadAnswer;
   try {
-    parentPort!.postMessage({ id: job.id, result: runJob(job) });
+    answer = { id, result: runJob(job) };
   } catch (error) {
-    parentPort!.postMessage({ id: job.id, error: error instanceof Error ? error.message : String(error) });
+    answer = { id, error: error instanceof Error ? error.message : String(error) };
   }
+  parentPort!.postMessage(answer);
 });

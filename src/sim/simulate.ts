@@ -8,7 +8,7 @@ import { DROP_QUEUE_FULL, DROPPED, FAIL_WORKER_CRASHED } from "../core/outcome.j
 import type { Policy } from "../core/policy.js";
 import { ABANDONED, type RequestHandle } from "../core/request-table.js";
 import { type CommandSink, Scheduler } from "../core/scheduler.js";
-import { OutcomeCollector } from "../measure/collector.js";
+import { type CollectorSnapshot, OutcomeCollector } from "../measure/collector.js";
 import type { Report } from "../measure/report.js";
 import { createPolicy } from "../policies/registry.js";
 import { createArrivals } from "./arrivals.js";
@@ -34,6 +34,17 @@ export function simulate(scenario: ExpandedScenario, options: SimulateOptions = 
   const simulation = new Simulation(scenario, policyOf(scenario, options), seed);
   simulation.run();
   return simulation.report(seed);
+}
+
+/** The same run with all that was counted: distributions, and not only their quantiles. */
+export function simulateOutcomes(
+  scenario: ExpandedScenario,
+  options: SimulateOptions = {},
+): { report: Report; outcomes: CollectorSnapshot } {
+  const seed = options.seed ?? scenario.seed;
+  const simulation = new Simulation(scenario, policyOf(scenario, options), seed);
+  simulation.run();
+  return { report: simulation.report(seed), outcomes: simulation.snapshot() };
 }
 
 /** The same run when only each model's bad rate and number of arrivals are asked for: what a search for the peak reads. */
@@ -138,6 +149,10 @@ export class Simulation implements CommandSink {
 
   report(seed: number): Report {
     return this.collector.report({ policy: this.policyName, seed });
+  }
+
+  snapshot(): CollectorSnapshot {
+    return this.collector.snapshot();
   }
 
   badRates(): { badRates: number[]; arrived: number[] } {

@@ -26,8 +26,8 @@ export class NexusFrontends {
   /** A new plan. @param weights above 0, per accelerator. */
   follow(ids: readonly AcceleratorId[], weights: readonly number[]): void {
     this.ids = ids;
-    const least = Math.min(...weights);
-    this.quanta = weights.map((weight) => weight / least);
+    const most = Math.max(...weights);
+    this.quanta = weights.map((weight) => weight / most);
     for (const frontend of this.frontends) {
       frontend.cursor = 0;
       frontend.credit.length = 0;

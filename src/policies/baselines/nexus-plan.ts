@@ -4,10 +4,12 @@ import type { QueueKey } from "../../core/policy.js";
 /** One model's share of one accelerator; rates per µs. */
 export interface NexusLoad {
   readonly key: QueueKey;
-  /** Requests that it is planned to carry. */
+  /** Requests that were assigned to it: the batch gathers them in one duty cycle. */
   rate: number;
   /** Planned batch. */
   batch: number;
+  /** A batch per duty cycle: at least the rate, since batches are whole and cycles bounded. Requests are shared by it. */
+  throughput: number;
 }
 
 /** What the planner must know of a model on an accelerator. */
@@ -15,8 +17,10 @@ export interface NexusProfile {
   /** Planned time of a batch of b there, µs. */
   us(key: QueueKey, batch: number, accelerator: AcceleratorId): number;
   sizeMax(key: QueueKey): number;
-  /** SLO less the network allowance, µs. */
+  /** SLO less the network allowance, µs: bounds the largest batch. */
   budgetUs(key: QueueKey): number;
+  /** The SLO itself, µs: bounds the duty cycle. */
+  sloUs(key: QueueKey): number;
 }
 
 /** An accelerator whose plan is exceeded by more than this is unloaded and filled anew. */
@@ -27,6 +31,8 @@ const SHRINK = 0.97;
 const ROUNDING = 0.001;
 /** Requests per µs: slower than this models are planned for as if they were this fast (0.1 a second). */
 const RATE_MIN = 1e-7;
+/** Requests per µs that count as none (a thousandth a second). */
+const RATE_NONE = 1e-9;
 const SEARCH_STEPS = 30;
 
 /**
@@ -52,7 +58,7 @@ export class NexusPlan {
   /** Planned throughput of a model over all accelerators. */
   throughput(key: QueueKey): number {
     let total = 0;
-    for (const loads of this.loads) for (const load of loads) if (load.key === key) total += load.rate;
+    for (const loads of this.loads) for (const load of loads) if (load.key === key) total += load.throughput;
     return total;
   }
 
@@ -91,8 +97,8 @@ export class NexusPlan {
       const planned = this.throughput(key);
       if (rate < SHRINK * planned) this.shrink(key, rate, present);
       else if (rate > planned) {
-        const left = this.raise(key, rate - planned, present, overloaded);
-        if (left > 0) rest.set(key, left);
+        const left = this.raise(key, rate, present, overloaded);
+        if (left > RATE_NONE) rest.set(key, left);
       }
     }
     for (const id of overloaded) this.refill(id, rest);
@@ -109,34 +115,44 @@ export class NexusPlan {
       const load = this.loadOf(key, id);
       if (load !== undefined) shares.push({ id, load });
     }
-    return shares.sort((a, b) => b.load.rate - a.load.rate || a.id - b.id);
+    return shares.sort((a, b) => b.load.throughput - a.load.throughput || a.id - b.id);
   }
 
+  /** Shares stay as they are until the rate is used up; where it ends the share becomes what is left. */
   private shrink(key: QueueKey, rate: number, present: readonly AcceleratorId[]): void {
     let left = rate;
     for (const { id, load } of this.sharesOf(key, present)) {
-      if (left <= 0) this.drop(this.loads[id]!, key);
-      else load.rate = Math.min(load.rate, left);
-      left -= load.rate;
+      if (left <= RATE_NONE) this.drop(this.loads[id]!, key);
+      else if (load.throughput > left) this.assign(load, left, id);
+      left -= load.throughput;
     }
   }
 
-  /** @returns what its accelerators cannot take. */
+  /** Shares grow to what is left of the rate, the largest first. @returns what its accelerators cannot take. */
   private raise(
     key: QueueKey,
-    more: number,
+    rate: number,
     present: readonly AcceleratorId[],
     overloaded: Set<AcceleratorId>,
   ): number {
-    let left = more;
+    let left = rate;
     for (const { id, load } of this.sharesOf(key, present)) {
-      const raised = Math.min(load.rate + left, this.capacity(key, id));
-      if (raised <= load.rate) continue;
-      left -= raised - load.rate;
-      load.rate = raised;
+      if (left <= RATE_NONE) {
+        this.drop(this.loads[id]!, key);
+        continue;
+      }
+      this.assign(load, left, id);
+      left -= load.throughput;
       if (this.occupancy(this.loads[id]!, id) > OVERLOAD) overloaded.add(id);
     }
-    return left;
+    return Math.max(0, left);
+  }
+
+  /** Gives a share this rate, or as much of it as the accelerator could carry alone. */
+  private assign(load: NexusLoad, rate: number, id: AcceleratorId): void {
+    load.rate = Math.min(rate, this.capacity(load.key, id));
+    const { batch, cycleUs } = this.alone(load, id);
+    load.throughput = cycleUs > 0 ? batch / cycleUs : load.rate;
   }
 
   /** From the longest execution to the shortest, what fits stays; the rest is to be placed anew. */
@@ -156,7 +172,7 @@ export class NexusPlan {
 
   /** Best fit: the accelerator that can carry the whole rest and is fullest then; else the one that carries most of it. */
   private place(key: QueueKey, rate: number, present: readonly AcceleratorId[]): void {
-    for (let left = rate; left > 0; ) {
+    for (let left = rate; left > RATE_NONE; ) {
       let best: AcceleratorId = -1;
       let bestRate = 0;
       let bestOccupancy = 0;
@@ -164,7 +180,7 @@ export class NexusPlan {
         if (this.loadOf(key, id) !== undefined) continue;
         const carried = this.carries(key, left, id);
         if (carried <= 0 || carried < bestRate) continue;
-        const occupancy = this.occupancy([...this.loads[id]!, { key, rate: carried, batch: 0 }], id);
+        const occupancy = this.occupancy([...this.loads[id]!, share(key, carried)], id);
         if (carried > bestRate || occupancy > bestOccupancy) {
           best = id;
           bestRate = carried;
@@ -172,15 +188,17 @@ export class NexusPlan {
         }
       }
       if (best < 0) return;
-      this.add(this.loads[best]!, { key, rate: bestRate, batch: 0 });
-      left -= bestRate;
+      const load = share(key, bestRate);
+      this.add(this.loads[best]!, load);
+      this.setBatches(best);
+      left -= load.throughput;
     }
   }
 
   /** How much of `rate` the accelerator can carry beside what it holds. */
   private carries(key: QueueKey, rate: number, id: AcceleratorId): number {
     const loads = this.loads[id]!;
-    const fits = (carried: number) => this.occupancy([...loads, { key, rate: carried, batch: 0 }], id) <= 1;
+    const fits = (carried: number) => this.occupancy([...loads, share(key, carried)], id) <= 1;
     const most = Math.min(rate, this.capacity(key, id));
     if (fits(most)) return most;
     let low = 0;
@@ -204,19 +222,24 @@ export class NexusPlan {
         least = occupancy;
       }
     }
-    if (best >= 0) this.add(this.loads[best]!, { key, rate: RATE_MIN, batch: 0 });
+    if (best >= 0) this.add(this.loads[best]!, share(key, RATE_MIN));
   }
 
-  /** Cycle of one model alone; Infinity share (0) when the accelerator is too slow for it. */
+  /**
+   * Batch and duty cycle of a share alone on its accelerator; cycle 0: too slow for it.
+   *
+   * The cycle is as long as the SLO and the batch allow, so the last accelerator of a model, whose batch is rounded up to
+   * whole requests, carries more than it was assigned and takes load off the full ones.
+   */
   private alone(load: NexusLoad, id: AcceleratorId): { batch: number; cycleUs: number } {
     const { profile } = this;
     const { key, rate } = load;
     const largest = this.largestBatch(key, id);
     const largestUs = profile.us(key, largest, id);
     if (rate >= largest / largestUs) return { batch: largest, cycleUs: largestUs };
-    const sloUs = profile.budgetUs(key);
+    const sloUs = profile.sloUs(key);
     let batch = 0;
-    while (batch < profile.sizeMax(key) && batch / rate + profile.us(key, batch + 1, id) <= sloUs) batch++;
+    while (batch < largest && batch / rate + profile.us(key, batch + 1, id) <= sloUs) batch++;
     if (batch === 0) return { batch: 1, cycleUs: 0 };
     return { batch, cycleUs: Math.min(sloUs - profile.us(key, batch, id), batch / rate) };
   }
@@ -245,9 +268,10 @@ export class NexusPlan {
   private setBatches(id: AcceleratorId): void {
     const loads = this.loads[id]!;
     if (loads.length === 0) return;
-    const { batches } = this.together(loads, id);
+    const { batches, cycleUs } = this.together(loads, id);
     loads.forEach((load, index) => {
       load.batch = batches[index]!;
+      load.throughput = cycleUs > 0 ? load.batch / cycleUs : load.rate;
     });
   }
 
@@ -261,3 +285,5 @@ export class NexusPlan {
     if (index >= 0) loads.splice(index, 1);
   }
 }
+
+const share = (key: QueueKey, rate: number): NexusLoad => ({ key, rate, batch: 0, throughput: rate });

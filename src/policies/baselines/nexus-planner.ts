@@ -12,6 +12,8 @@ export interface NexusPlannerOptions {
   readonly epochMinUs: number;
   /** Profiles are taken as this many times longer in plans. */
   readonly profileMultiplier: number;
+  /** Rates are planned for as this many times what is measured. */
+  readonly rateMargin: number;
   /** Taken off the SLO in plans, µs. */
   readonly allowanceUs: number;
 }
@@ -59,6 +61,7 @@ export class NexusPlanner {
         this.models.get(key)!.spec.latency.execUs[batch]! * core.accelerators.scale[id]! * options.profileMultiplier,
       sizeMax: (key) => this.models.get(key)!.spec.latency.sizeMax,
       budgetUs: (key) => Math.max(0, this.models.get(key)!.spec.sloUs - options.allowanceUs),
+      sloUs: (key) => this.models.get(key)!.spec.sloUs,
     });
   }
 
@@ -109,7 +112,7 @@ export class NexusPlanner {
 
   /** Share of a model's requests that an accelerator gets, relative to its others: its planned throughput. */
   weightOn(key: QueueKey, id: AcceleratorId): number {
-    if (this.models.get(key)!.isPlanned) return this.plan.loadOf(key, id)?.rate ?? 0;
+    if (this.models.get(key)!.isPlanned) return this.plan.loadOf(key, id)?.throughput ?? 0;
     return this.core.accelerators.present[id] === 0 ? 0 : this.plan.capacity(key, id);
   }
 
@@ -138,7 +141,8 @@ export class NexusPlanner {
     for (const { key, rate, isPlanned } of this.models.values()) {
       if (!isPlanned) continue;
       const planned = this.plan.throughput(key);
-      if (rate < BELOW * planned || rate > ABOVE * planned) return true;
+      const wanted = rate * this.options.rateMargin;
+      if (wanted < BELOW * planned || wanted > ABOVE * planned) return true;
     }
     return false;
   }
@@ -148,7 +152,7 @@ export class NexusPlanner {
       const rates = new Map<QueueKey, number>();
       for (const model of this.models.values()) {
         if (Number.isNaN(model.rate)) continue;
-        rates.set(model.key, model.rate);
+        rates.set(model.key, model.rate * this.options.rateMargin);
         model.isPlanned = true;
       }
       this.plan.replan(rates, this.present);

@@ -83,7 +83,7 @@ export class NexusQueue implements Queue {
   returned(request: RequestHandle, alone: boolean, at: number): void {
     if (alone) this.solo.push(request);
     else this.send(request, at);
-    this.refresh(at);
+    this.lookAfresh(at);
   }
 
   remove(request: RequestHandle, at: number): void {
@@ -97,23 +97,29 @@ export class NexusQueue implements Queue {
     this.publish(at, NO_ACCELERATOR);
   }
 
+  /** Time has passed: only a new plan gives idle accelerators something to look at. */
   refresh(at: number): void {
-    this.followPlan(at);
+    const isMoved = this.followPlan(at);
     this.dropHeads(at);
-    this.publish(at, ANY_ACCELERATOR);
+    this.publish(at, isMoved ? ANY_ACCELERATOR : NO_ACCELERATOR);
   }
 
   planChanged(at: number): void {
     this.planner.acceleratorsChanged(at);
-    if (this.length > 0) this.refresh(at);
+    if (this.length > 0) this.lookAfresh(at);
+  }
+
+  private lookAfresh(at: number): void {
+    this.followPlan(at);
+    this.dropHeads(at);
+    this.publish(at, ANY_ACCELERATOR);
   }
 
   /** Demand is read by idle dispatch alone, which Nexus does not have. */
   refreshDemand(_at: number): void {}
 
   countAt(accelerator: AcceleratorId, at: number): number {
-    if (this.solo.length > 0 && this.endOf(1, at, at, accelerator) <= this.core.requests.deadline[this.solo[0]!]!)
-      return 1;
+    if (this.canRetry(accelerator, at)) return 1;
     const backlog = this.backlogs[accelerator];
     if (backlog === undefined) return 0;
     const { pending } = backlog;
@@ -124,7 +130,7 @@ export class NexusQueue implements Queue {
     const { accelerators, batches, network, requests } = this.core;
     const scale = accelerators.scale[accelerator]!;
     this.dropHeads(at);
-    const isRetry = this.solo.length > 0 && this.endOf(1, at, at, accelerator) <= requests.deadline[this.solo[0]!]!;
+    const isRetry = this.canRetry(accelerator, at);
     const backlog = this.backlogs[accelerator];
     let size = isRetry ? 1 : 0;
     let first = -1;
@@ -150,6 +156,14 @@ export class NexusQueue implements Queue {
     return batch;
   }
 
+  /** Whether the first of those to run alone would end in time; its input travels again. */
+  private canRetry(id: AcceleratorId, at: number): boolean {
+    if (this.solo.length === 0) return false;
+    const { network, requests } = this.core;
+    const dataAt = at + network.controlUs + network.dataUsPerRequest;
+    return this.endOf(1, at, dataAt, id) <= requests.deadline[this.solo[0]!]!;
+  }
+
   /** @returns the accelerator that the request was sent to, ANY_ACCELERATOR when there is none. */
   private send(request: RequestHandle, at: number): AcceleratorId {
     const { network, requests } = this.core;
@@ -172,10 +186,10 @@ export class NexusQueue implements Queue {
     return id;
   }
 
-  /** A new plan: who waits where the model is served no longer is sent again. */
-  private followPlan(at: number): void {
+  /** A new plan: who waits where the model is served no longer is sent again. @returns whether there was one. */
+  private followPlan(at: number): boolean {
     const { planner, key } = this;
-    if (this.planVersion === planner.version) return;
+    if (this.planVersion === planner.version) return false;
     this.planVersion = planner.version;
     const ids: AcceleratorId[] = [];
     const weights: number[] = [];
@@ -191,6 +205,7 @@ export class NexusQueue implements Queue {
     });
     this.empty(this.held, moved);
     for (const request of moved) this.send(request, at);
+    return true;
   }
 
   private empty(pending: DeadlineQueue, into: RequestHandle[]): void {

@@ -89,6 +89,15 @@ describe("nexus: frontends", () => {
     expect([3, 7, 9].map((id) => first.filter((each) => each === id).length)).toEqual([200, 400, 300]);
   });
 
+  test("beside a small share a large one is not sent its requests in one run", () => {
+    const frontends = new NexusFrontends(1);
+    frontends.follow([0, 1, 2], [40, 40, 1]);
+    const first = sent(frontends, 60);
+    expect(first.some((id, index) => index > 2 && first.slice(index - 3, index + 1).every((each) => each === id))).toBe(
+      false,
+    );
+  });
+
   test("each frontend counts for itself", () => {
     const frontends = new NexusFrontends(2);
     frontends.follow([0, 1], [1, 1]);
@@ -103,7 +112,7 @@ describe("nexus: frontends", () => {
 describe("nexus: squishy bin packing", () => {
   // Times in ms here, rates per ms. l(b) = b + 5; SLO 40 - so the largest batch is 15 (20 ms), 0.75 a ms.
   const planOf = (count: number) =>
-    new NexusPlan(count, { us: (_key, batch) => batch + 5, sizeMax: () => 64, budgetUs: () => 40 });
+    new NexusPlan(count, { us: (_key, batch) => batch + 5, sizeMax: () => 64, budgetUs: () => 40, sloUs: () => 40 });
   const ids = (count: number) => Array.from({ length: count }, (_, id) => id);
   const shares = (plan: NexusPlan) =>
     plan.loads.map((loads) => loads.map(({ key, rate, batch }) => `${key}: ${rate.toFixed(3)} by ${batch}`));
@@ -139,7 +148,19 @@ describe("nexus: squishy bin packing", () => {
     expect(shares(plan)).toEqual([["0: 0.750 by 15"], ["0: 0.250 by 7"], []]);
     plan.replan(new Map([[0, 1.2]]), ids(3));
     expect(shares(plan).map((loads) => loads.length)).toEqual([1, 1, 0]);
-    expect(plan.throughput(0)).toBeCloseTo(1.2, 10);
+    // The second carries what is left, 0.45 a ms: b = 11 (11 / 0.45 + 16 > 40), in a cycle of min(40 - 16, 11 / 0.45) = 24 ms.
+    expect(plan.throughput(0)).toBeCloseTo(0.75 + 11 / 24, 10);
+  });
+
+  test("the last accelerator carries a whole batch a cycle, more than it was assigned, and takes requests off the full ones", () => {
+    const plan = planOf(3);
+    plan.replan(new Map([[0, 0.75 + 0.26]]), ids(3));
+    // 0.26 a ms: b = 8 (8 / 0.26 + 14 > 40 for 9), cycle min(40 - 13, 8 / 0.26) = 27 ms.
+    expect(plan.loads[1]!.map(({ batch }) => batch)).toEqual([8]);
+    expect(plan.throughput(0)).toBeCloseTo(0.75 + 8 / 27, 10);
+    // 1.02 is less than that: nothing changes.
+    plan.replan(new Map([[0, 1.02]]), ids(3));
+    expect(plan.loads[1]![0]!.rate).toBeCloseTo(0.26, 10);
   });
 
   test("more than all accelerators do: all are saturated", () => {
@@ -181,6 +202,15 @@ describe("nexus in simulation", () => {
     const policyOptions = { plan: "static" };
     expect(simulate(at(3800), { policy: "nexus", policyOptions }).bad_rate).toBeLessThan(0.01);
     expect(simulate(at(4800), { policy: "nexus", policyOptions }).bad_rate).toBeGreaterThan(0.02);
+  });
+
+  test("epochs near saturation do as well as all accelerators for all: a margin on rates keeps them from being planned full", () => {
+    const bad = (policyOptions: NexusOptions) =>
+      simulate({ ...at(3700, 8), warmupUs: durationUs(3e6) }, { policy: "nexus", policyOptions: { ...policyOptions } })
+        .bad_rate;
+    const epochs: NexusOptions = { plan: "epochs", epoch_s: 1, epoch_min_s: 1 };
+    expect(bad(epochs)).toBeLessThan(0.005);
+    expect(bad({ ...epochs, rate_margin: 1 })).toBeGreaterThan(0.01);
   });
 
   test("the epoch planner uses no more accelerators than the rate needs, so batches are larger than with all of them", () => {

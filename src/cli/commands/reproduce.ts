@@ -1,0 +1,154 @@
+/** `rubato reproduce`: a paper's evaluation, run again. */
+import { availableParallelism } from "node:os";
+import path from "node:path";
+import { Command, Option } from "commander";
+import { nearest } from "../../config/config-error.js";
+import { SIZES, type Size } from "../../reproduce/experiment.js";
+import { EXPERIMENTS, experimentsNamed } from "../../reproduce/experiments.js";
+import type { ReproductionReport } from "../../reproduce/report.js";
+import type { Progress } from "../../reproduce/runner.js";
+import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { RunFailed } from "../exit.js";
+import { integerWithin } from "../option-values.js";
+import { type Output, writeJson } from "../output.js";
+import { renderPairs, renderTable } from "../table.js";
+import { packageVersion } from "../version.js";
+
+interface ReproduceOptions {
+  readonly size: Size;
+  readonly out: string;
+  readonly fresh?: boolean;
+  readonly json?: boolean;
+  readonly threads: number;
+}
+
+/** Between lines of progress where they cannot be drawn over each other. */
+const PROGRESS_S = 15;
+const THREADS_MAX = 1024;
+
+export function reproduceCommand(output: Output): Command {
+  return new Command("reproduce")
+    .summary("the evaluation of Symphony's paper, run again")
+    .description(
+      "Runs experiments of a paper on the simulator and shows our numbers beside the paper's: a table here, report.html, " +
+        "report.json and an SVG per figure in the output folder. Finished points are kept there; ending the command and " +
+        "giving it again goes on where it was. Without an argument: the list.",
+    )
+    .argument("[what]", "an experiment, e.g. symphony/table2, or symphony for all")
+    .addOption(new Option("--size <size>", "how much is run").choices([...SIZES]).default("default"))
+    .option("--out <dir>", "output folder", path.join("out", "reproduce"))
+    .option("--fresh", "run again what is in the output folder already")
+    .option("--threads <n>", "points at once", integerWithin({ min: 1, max: THREADS_MAX }), availableParallelism())
+    .option("--json", "print the report as one JSON document")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rubato reproduce                                  what there is
+  rubato reproduce symphony/table2 --size small     a first look, in seconds
+  rubato reproduce symphony/fig7 --size full        all 7,770 cases of Table 1; hours, goes on after Ctrl-C
+  rubato reproduce symphony --out results           everything into one report`,
+    )
+    .action(async (what: string | undefined, options: ReproduceOptions, command: Command) => {
+      if (what === undefined) {
+        if (options.json)
+          writeJson(
+            output,
+            EXPERIMENTS.map(({ name, title, about }) => ({ name, title, about })),
+          );
+        else output.result(renderPairs(EXPERIMENTS.map(({ name, title }) => [name, title])));
+        return;
+      }
+      const chosen = experimentsNamed(what);
+      if (chosen.length === 0) {
+        const names = EXPERIMENTS.map(({ name }) => name);
+        const near = nearest(what, names);
+        const hint = near === null ? "" : `; did you mean ${near}?`;
+        command.error(`error: an experiment must be symphony or one of ${names.join(", ")}; was '${what}'${hint}`, {
+          exitCode: 2,
+        });
+      }
+      const report = await reproduce(what, options, output);
+      if (options.json) writeJson(output, report);
+      else output.result(renderReport(report));
+    });
+}
+
+async function reproduce(what: string, options: ReproduceOptions, output: Output): Promise<ReproductionReport> {
+  const [{ runPoints }, { ResultStore }, { reportOf, writeReport }, { digestOf }, { runPoint }, { ThreadPool }] =
+    await Promise.all([
+      import("../../reproduce/runner.js"),
+      import("../../reproduce/result-store.js"),
+      import("../../reproduce/report.js"),
+      import("../../reproduce/point.js"),
+      import("../../reproduce/run-point.js"),
+      import("../../report/thread-pool.js"),
+    ]);
+  const planned = experimentsNamed(what).map((experiment) => ({ experiment, plan: experiment.plan(options.size) }));
+  const plans = planned.map(({ plan }) => plan);
+  const store = new ResultStore(options.out);
+  if (options.fresh === true) store.forget(new Set(plans.flatMap(({ points }) => points.map(digestOf))));
+  const pool = new ThreadPool(new URL("../../../dist/reproduce/point-worker.js", import.meta.url), options.threads);
+  const nowS = (): number => monotonicNow() / 1e6;
+  try {
+    const get = await runPoints(plans, {
+      store,
+      execute: (point) => pool.submit(point),
+      executeAlone: runPoint,
+      width: options.threads,
+      nowS,
+      onProgress: progressLines(output, nowS),
+    });
+    if (output.interactive) output.note("\r\x1b[K");
+    const size = options.size === "default" ? "" : ` --size ${options.size}`;
+    const command = `rubato reproduce ${what}${size}`;
+    const report = reportOf(planned, get, { command, version: packageVersion(), size: options.size });
+    const written = await writeReport(report, options.out);
+    output.note(`written: ${written.html}, ${written.json}, ${written.svgs.length} SVG files beside them`);
+    return report;
+  } catch (error) {
+    if (error instanceof Error && error.name === "Error") throw new RunFailed(`reproduce ${what}: ${error.message}`);
+    throw error;
+  } finally {
+    await pool.close();
+  }
+}
+
+function progressLines(output: Output, nowS: () => number): (progress: Progress) => void {
+  let quietUntilS = 0;
+  return ({ done, total, kept, etaS, last }) => {
+    const eta = etaS === null ? "" : `, ${formatSeconds(etaS)} left`;
+    const text = `${done} of ${total} points${kept > 0 ? ` (${kept} kept)` : ""}${eta}; ${last}`;
+    if (output.interactive) output.note(`\r\x1b[K${text}`);
+    else if (nowS() >= quietUntilS || done === total) {
+      output.note(text);
+      quietUntilS = nowS() + PROGRESS_S;
+    }
+  };
+}
+
+export function formatSeconds(seconds: number): string {
+  if (seconds < 90) return `${Math.ceil(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+function renderReport(report: ReproductionReport): string {
+  return report.experiments
+    .map(({ title, scope, presentation: { tables, findings, notes } }) =>
+      [
+        `${title} (${scope})`,
+        ...tables.map((table) => `${table.title}\n${renderTable(table.columns, table.rows)}`),
+        ...(findings.length === 0
+          ? []
+          : [
+              renderTable(
+                [{ title: "" }, { title: "promised" }, { title: "found" }],
+                findings.map(({ promise, found, holds }) => [holds ? "holds" : "MISSED", promise, found]),
+              ),
+            ]),
+        ...notes,
+      ].join("\n\n"),
+    )
+    .join("\n\n\n");
+}

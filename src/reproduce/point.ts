@@ -1,0 +1,206 @@
+/**
+ * Points: the least pieces of an experiment that are run, kept and resumed. A point says everything that its result
+ * depends on, as plain JSON, so that a digest of it names the result.
+ */
+import { createHash } from "node:crypto";
+
+/**
+ * Version of what results hold and how they are measured. Raise it when either changes: results of other versions are
+ * not read.
+ */
+export const RESULT_FORMAT = 1;
+
+/** A scenario as in a scenario file. */
+export type ScenarioFields = Readonly<Record<string, unknown>>;
+
+export interface Choice {
+  readonly policy: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+interface Simulated {
+  /** Its rate is only a start where rates are searched. */
+  readonly scenario: ScenarioFields;
+  readonly choice: Choice;
+  readonly seeds: readonly number[];
+}
+
+/** The highest rate with at most 1 % bad in every model, and how the system runs there. */
+export interface PeakPoint extends Simulated {
+  readonly kind: "peak";
+  /** Relative precision for the given seeds. */
+  readonly tolerance: number;
+  /** Also: how requests spread over batch sizes and queueing delays at the peak. */
+  readonly details: boolean;
+  /** Fewer runs, no interval, no runs at the peak: where many cases count and not each of them. */
+  readonly is_rough?: boolean;
+}
+
+/** What happens at given rates, or at multiples of the system's own peak. */
+export interface SweepPoint extends Simulated {
+  readonly kind: "sweep";
+  readonly rates_rps?: readonly number[];
+  readonly of_peak?: readonly number[];
+  readonly tolerance: number;
+}
+
+/** The fewest accelerators that serve a rate with at most 1 % bad in every model. */
+export interface AcceleratorsPoint extends Simulated {
+  readonly kind: "accelerators";
+  readonly rate_rps: number;
+  /** No more are tried. */
+  readonly accelerators_max: number;
+}
+
+/** Every batch and every drop of one short run. */
+export interface TimelinePoint extends Simulated {
+  readonly kind: "timeline";
+}
+
+/** A run in slices of time. */
+export interface SeriesPoint extends Simulated {
+  readonly kind: "series";
+  readonly every_s: number;
+}
+
+/** One partitioning problem: the plan, greedy with swaps, random search. */
+export interface PlanPoint {
+  readonly kind: "plan";
+  readonly seed: number;
+  readonly time_limit_ms: number;
+}
+
+/** Arrivals that the scheduling core decides per CPU-second on one thread; measured, not simulated. */
+export interface CorePoint {
+  readonly kind: "core";
+  readonly models: number;
+  readonly accelerators: number;
+  readonly requests: number;
+}
+
+export type Point = PeakPoint | SweepPoint | AcceleratorsPoint | TimelinePoint | SeriesPoint | PlanPoint | CorePoint;
+
+/** An estimate over seeds with its 95 % interval; low and high are null with one seed. */
+export interface Estimate {
+  readonly mean: number;
+  readonly low: number | null;
+  readonly high: number | null;
+}
+
+/** How a system runs at one offered rate. */
+export interface LoadResult {
+  readonly offered_rps: number;
+  readonly goodput_rps: Estimate;
+  readonly bad_rate: number;
+  /** Of the model that does worst, by its mean over seeds. */
+  readonly worst_bad_rate: number;
+  readonly utilization: number;
+  readonly batch_mean: number | null;
+}
+
+export interface PeakResult {
+  readonly peak_rps: Estimate;
+  readonly found: "root" | "below" | "above";
+  /** Name of the model that limits the rate. */
+  readonly worst_model: string;
+  readonly runs: number;
+  /** Null if the search was rough. */
+  readonly at_peak: LoadResult | null;
+  /** requests[b] = share of requests that were executed in a batch of b; [0] = 0. Null without details. */
+  readonly requests_by_batch: readonly number[] | null;
+  /** Milliseconds from arrival to the start of execution at the percentiles 0, 1, ..., 100. */
+  readonly queue_delay_ms: readonly number[] | null;
+}
+
+export interface SweepResult {
+  /** Null where rates were given. */
+  readonly peak_rps: Estimate | null;
+  readonly loads: readonly LoadResult[];
+}
+
+export interface AcceleratorsResult {
+  /** Null: more than accelerators_max. */
+  readonly accelerators: number | null;
+  readonly tried: readonly { readonly accelerators: number; readonly worst_bad_rate: number }[];
+}
+
+export interface TimelineResult {
+  readonly batches: readonly {
+    readonly accelerator: number;
+    readonly start_us: number;
+    readonly end_us: number;
+    readonly size: number;
+    /** Numbers of its requests, from 1 in order of arrival over all models. */
+    readonly requests: readonly number[];
+  }[];
+  readonly arrivals: readonly { readonly request: number; readonly at_us: number; readonly dropped: boolean }[];
+}
+
+export interface SeriesResult {
+  readonly models: readonly string[];
+  readonly slices: readonly {
+    readonly at_s: number;
+    /** Per model, requests per second. */
+    readonly offered_rps: readonly number[];
+    readonly good_rps: readonly number[];
+    readonly bad_rate: number;
+    /** Accelerators that ran anything in the slice. */
+    readonly used: number;
+    /** Busy time of all of them together, in accelerators. */
+    readonly busy: number;
+  }[];
+  readonly load: LoadResult;
+}
+
+export interface PlanImbalance {
+  readonly load: number;
+  readonly memory: number;
+  readonly objective: number;
+}
+
+export interface PlanResult {
+  readonly plan: PlanImbalance;
+  readonly greedy: PlanImbalance;
+  /** Null: no random partition kept the bounds. */
+  readonly random: PlanImbalance | null;
+  readonly random_drawn: number;
+}
+
+export interface CoreResult {
+  readonly arrivals_per_cpu_s: number;
+}
+
+export type ResultOf<P extends Point> = P extends PeakPoint
+  ? PeakResult
+  : P extends SweepPoint
+    ? SweepResult
+    : P extends AcceleratorsPoint
+      ? AcceleratorsResult
+      : P extends TimelinePoint
+        ? TimelineResult
+        : P extends SeriesPoint
+          ? SeriesResult
+          : P extends PlanPoint
+            ? PlanResult
+            : CoreResult;
+
+export type PointResult = ResultOf<Point>;
+
+/** Names a point: SHA-256 over its fields in sorted order and the format of results, 32 hexadecimal digits. */
+export function digestOf(point: Point): string {
+  return createHash("sha256")
+    .update(canonical({ format: RESULT_FORMAT, point }))
+    .digest("hex")
+    .slice(0, 32);
+}
+
+/** JSON with sorted keys; absent and undefined fields are the same. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, field]) => `${JSON.stringify(key)}:${canonical(field)}`);
+  return `{${fields.join(",")}}`;
+}

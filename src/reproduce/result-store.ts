@@ -1,0 +1,82 @@
+/**
+ * Finished points on disk, so that a run that was ended goes on where it was: one line of JSON per point, appended when
+ * it is done. A line that was cut off by the end of the process is passed over, and so is a line of another format.
+ */
+import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { ConfigError } from "../config/config-error.js";
+import { type Point, type PointResult, RESULT_FORMAT } from "./point.js";
+
+/** All figures at full size take a few per cent of this. */
+const STORE_BYTES_MAX = 1024 * 1024 * 1024;
+
+export interface StoredResult {
+  readonly digest: string;
+  readonly format: number;
+  readonly point: Point;
+  readonly result: PointResult;
+  /** Seconds that the point took. */
+  readonly wall_s: number;
+}
+
+export class ResultStore {
+  readonly file: string;
+  private readonly results = new Map<string, StoredResult>();
+  /** The file ends in the middle of a line. */
+  private isTorn = false;
+
+  /** Opens the folder's results, making the folder if it is not there. @throws ConfigError if the file is too large. */
+  constructor(folder: string) {
+    mkdirSync(folder, { recursive: true });
+    this.file = path.join(folder, "points.jsonl");
+    if (!existsSync(this.file)) return;
+    const { size } = statSync(this.file);
+    if (size > STORE_BYTES_MAX) {
+      const message = `must be at most ${STORE_BYTES_MAX} bytes; has ${size}: use another folder`;
+      throw new ConfigError(this.file, [{ line: null, field: "", message }]);
+    }
+    const text = readFileSync(this.file, "utf8");
+    this.isTorn = text.length > 0 && !text.endsWith("\n");
+    for (const line of text.split("\n")) {
+      const stored = parse(line);
+      if (stored !== null) this.results.set(stored.digest, stored);
+    }
+  }
+
+  get size(): number {
+    return this.results.size;
+  }
+
+  get(digest: string): StoredResult | undefined {
+    return this.results.get(digest);
+  }
+
+  /** Written before it returns. */
+  add(result: StoredResult): void {
+    this.results.set(result.digest, result);
+    appendFileSync(this.file, `${this.isTorn ? "\n" : ""}${JSON.stringify(result)}\n`);
+    this.isTorn = false;
+  }
+
+  /** Forgets results. The file is replaced as a whole. */
+  forget(digests: ReadonlySet<string>): void {
+    let forgotten = 0;
+    for (const digest of digests) if (this.results.delete(digest)) forgotten++;
+    if (forgotten === 0) return;
+    const beside = `${this.file}.new`;
+    writeFileSync(beside, [...this.results.values()].map((result) => `${JSON.stringify(result)}\n`).join(""));
+    renameSync(beside, this.file);
+    this.isTorn = false;
+  }
+}
+
+function parse(line: string): StoredResult | null {
+  if (line === "") return null;
+  try {
+    const value = JSON.parse(line) as Partial<StoredResult>;
+    if (value.format !== RESULT_FORMAT || typeof value.digest !== "string") return null;
+    return value.result === undefined || value.point === undefined ? null : (value as StoredResult);
+  } catch {
+    return null;
+  }
+}

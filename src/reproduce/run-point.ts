@@ -1,0 +1,262 @@
+/** Runs one point: a function of the point alone, except for what is measured by the clock (plan, core). */
+import { coreThroughput } from "../bench/core-bench.js";
+import { comparePlans } from "../bench/plan-bench.js";
+import { mergePolicyOptions, resolvePolicy } from "../config/policy-options.js";
+import { type ExpandedScenario, expandScenario, scenarioFrom, totalRate, withRate } from "../config/scenario.js";
+import { sourceOf } from "../config/source.js";
+import type { CollectorSnapshot } from "../measure/collector.js";
+import { Histogram } from "../measure/histogram.js";
+import { combineReports, type Report } from "../measure/report.js";
+import { tInterval95 } from "../measure/statistics.js";
+import type { PlanMeasure } from "../planning/measure.js";
+import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
+import { roughPeak } from "../report/rough-peak.js";
+import { staggeredCapacityRps } from "../report/scenario-goodput.js";
+import { simulate, simulateBadRates, simulateOutcomes } from "../sim/simulate.js";
+import { Series, Timeline } from "./observed-simulation.js";
+import type {
+  AcceleratorsPoint,
+  AcceleratorsResult,
+  Choice,
+  Estimate,
+  LoadResult,
+  PeakPoint,
+  PeakResult,
+  PlanImbalance,
+  PlanPoint,
+  PlanResult,
+  Point,
+  PointResult,
+  ScenarioFields,
+  SeriesPoint,
+  SeriesResult,
+  SweepPoint,
+  SweepResult,
+  TimelinePoint,
+  TimelineResult,
+} from "./point.js";
+
+/** Of the capacity that staggered execution would have: where a search begins. */
+const START = 0.85;
+/** Highest bad rate of any model that still counts as served. */
+const BAD_RATE_MAX = 0.01;
+
+/** @throws ConfigError if the scenario or the choice is not valid. */
+export async function runPoint(point: Point): Promise<PointResult> {
+  switch (point.kind) {
+    case "peak":
+      return runPeak(point);
+    case "sweep":
+      return runSweep(point);
+    case "accelerators":
+      return runAccelerators(point);
+    case "timeline":
+      return runTimeline(point);
+    case "series":
+      return runSeries(point);
+    case "plan":
+      return runPlan(point);
+    case "core":
+      return { arrivals_per_cpu_s: coreThroughput(point.models, point.accelerators, point.requests) };
+  }
+}
+
+export function scenarioOf(fields: ScenarioFields): ExpandedScenario {
+  const source = sourceOf(fields, String(fields.name ?? "experiment"));
+  return expandScenario(scenarioFrom(source), {}, source);
+}
+
+function choiceOf(choice: Choice): { policy: string; policyOptions: Readonly<Record<string, unknown>> } {
+  return resolvePolicy(choice.policy, mergePolicyOptions({}, choice.options), "experiment");
+}
+
+function runPeak(point: PeakPoint): PeakResult {
+  const scenario = scenarioOf(point.scenario);
+  if (point.is_rough === true) return runRoughPeak(scenario, point);
+  const peak = searchPeak(scenario, point);
+  const rateRps = Math.max(peak.peak_goodput_rps, staggeredCapacityRps(scenario) / 1024);
+  const choice = choiceOf(point.choice);
+  const runs = point.seeds.map((seed) => simulateOutcomes(withRate(scenario, rateRps), { ...choice, seed }));
+  return {
+    peak_rps: peakEstimate(peak),
+    found: peak.found,
+    worst_model: scenario.models[peak.worst_model]!.name,
+    runs: peak.runs + runs.length,
+    at_peak: loadOf(
+      rateRps,
+      runs.map(({ report }) => report),
+    ),
+    requests_by_batch: point.details ? requestsByBatch(runs.map(({ outcomes }) => outcomes)) : null,
+    queue_delay_ms: point.details ? queueDelays(runs.map(({ outcomes }) => outcomes)) : null,
+  };
+}
+
+function runRoughPeak(scenario: ExpandedScenario, point: PeakPoint): PeakResult {
+  const choice = choiceOf(point.choice);
+  const { peakRps, worstModel, runs, found } = roughPeak(
+    (rateRps, seed) => simulateBadRates(withRate(scenario, rateRps), { ...choice, seed }),
+    {
+      seeds: point.seeds,
+      startRps: START * staggeredCapacityRps(scenario),
+      tolerance: point.tolerance,
+      badRateMax: BAD_RATE_MAX,
+    },
+  );
+  return {
+    peak_rps: { mean: peakRps, low: null, high: null },
+    found,
+    worst_model: scenario.models[worstModel]!.name,
+    runs,
+    at_peak: null,
+    requests_by_batch: null,
+    queue_delay_ms: null,
+  };
+}
+
+function searchPeak(scenario: ExpandedScenario, point: PeakPoint | SweepPoint): PeakGoodput {
+  const choice = choiceOf(point.choice);
+  return peakGoodput((rateRps, seed) => simulateBadRates(withRate(scenario, rateRps), { ...choice, seed }), {
+    seeds: point.seeds,
+    startRps: START * staggeredCapacityRps(scenario),
+    tolerance: point.tolerance,
+    badRateMax: BAD_RATE_MAX,
+  });
+}
+
+const peakEstimate = (peak: PeakGoodput): Estimate => ({
+  mean: peak.peak_goodput_rps,
+  low: peak.low_rps,
+  high: peak.high_rps,
+});
+
+function loadOf(offeredRps: number, reports: readonly Report[]): LoadResult {
+  const combined = combineReports(reports);
+  const models = Object.values(combined.per_model);
+  return {
+    offered_rps: offeredRps,
+    goodput_rps: estimate(reports.map(({ goodput_rps }) => goodput_rps)),
+    bad_rate: combined.bad_rate,
+    worst_bad_rate: Math.max(...models.map(({ bad_rate }) => bad_rate)),
+    utilization: combined.utilization,
+    batch_mean: combined.batch_size.mean,
+  };
+}
+
+function estimate(values: readonly number[]): Estimate {
+  if (values.length === 1) return { mean: values[0]!, low: null, high: null };
+  return tInterval95(values);
+}
+
+function requestsByBatch(outcomes: readonly CollectorSnapshot[]): number[] {
+  const sizes = merged(outcomes.flatMap(({ batchSize }) => batchSize));
+  const requests: number[] = [0];
+  let total = 0;
+  for (let size = 1; size <= (sizes.max ?? 0); size++) {
+    const batches = sizes.countAtMost(size) - sizes.countAtMost(size - 1);
+    requests.push(batches * size);
+    total += batches * size;
+  }
+  return requests.map((count) => (total === 0 ? 0 : count / total));
+}
+
+function queueDelays(outcomes: readonly CollectorSnapshot[]): number[] | null {
+  const delays = merged(outcomes.flatMap(({ queueDelay }) => queueDelay));
+  if (delays.count === 0) return null;
+  return Array.from({ length: 101 }, (_, percent) => (delays.quantile(percent / 100) ?? 0) / 1000);
+}
+
+function merged(parts: CollectorSnapshot["batchSize"]): Histogram {
+  const all = new Histogram();
+  for (const part of parts) all.merge(Histogram.fromJSON(part));
+  return all;
+}
+
+function runSweep(point: SweepPoint): SweepResult {
+  const scenario = scenarioOf(point.scenario);
+  const choice = choiceOf(point.choice);
+  const peak = point.of_peak === undefined ? null : searchPeak(scenario, point);
+  const rates = [
+    ...(point.rates_rps ?? []),
+    ...(peak === null ? [] : point.of_peak!.map((part) => part * peak.peak_goodput_rps)),
+  ];
+  return {
+    peak_rps: peak === null ? null : peakEstimate(peak),
+    loads: rates.map((rateRps) =>
+      loadOf(
+        rateRps,
+        point.seeds.map((seed) => simulate(withRate(scenario, rateRps), { ...choice, seed })),
+      ),
+    ),
+  };
+}
+
+/** Doubles, then bisects: more accelerators are taken to serve no less. */
+function runAccelerators(point: AcceleratorsPoint): AcceleratorsResult {
+  const choice = choiceOf(point.choice);
+  const tried = new Map<number, number>();
+  const serves = (accelerators: number): boolean => {
+    let worst = tried.get(accelerators);
+    if (worst === undefined) {
+      const scenario = withRate(scenarioOf({ ...point.scenario, accelerators }), point.rate_rps);
+      worst = loadOf(
+        point.rate_rps,
+        point.seeds.map((seed) => simulate(scenario, { ...choice, seed })),
+      ).worst_bad_rate;
+      tried.set(accelerators, worst);
+    }
+    return worst <= BAD_RATE_MAX;
+  };
+  let high = 1;
+  while (high < point.accelerators_max && !serves(high)) high = Math.min(high * 2, point.accelerators_max);
+  const isServed = serves(high);
+  if (isServed) {
+    let low = 0;
+    for (const [accelerators, worst] of tried) if (worst > BAD_RATE_MAX) low = Math.max(low, accelerators);
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (serves(middle)) high = middle;
+      else low = middle;
+    }
+  }
+  return {
+    accelerators: isServed ? high : null,
+    tried: [...tried]
+      .sort(([a], [b]) => a - b)
+      .map(([accelerators, worst]) => ({ accelerators, worst_bad_rate: worst })),
+  };
+}
+
+function runTimeline(point: TimelinePoint): TimelineResult {
+  const timeline = new Timeline(scenarioOf(point.scenario), choiceChecked(point.choice), point.seeds[0]!);
+  timeline.run();
+  return timeline.result();
+}
+
+function runSeries(point: SeriesPoint): SeriesResult {
+  const scenario = scenarioOf(point.scenario);
+  const seed = point.seeds[0]!;
+  const series = new Series(scenario, choiceChecked(point.choice), seed, point.every_s);
+  series.run();
+  return { ...series.series(), load: loadOf(totalRate(scenario), [series.report(seed)]) };
+}
+
+function choiceChecked(choice: Choice): Choice {
+  const { policy, policyOptions } = choiceOf(choice);
+  return { policy, options: policyOptions };
+}
+
+async function runPlan(point: PlanPoint): Promise<PlanResult> {
+  const { plan, greedy, random, randomDrawn } = await comparePlans(point.seed, point.time_limit_ms);
+  return {
+    plan: imbalance(plan),
+    greedy: imbalance(greedy),
+    random: random === null ? null : imbalance(random),
+    random_drawn: randomDrawn,
+  };
+}
+
+const imbalance = ({ loadImbalance, memoryImbalance, objective }: PlanMeasure): PlanImbalance => ({
+  load: loadImbalance,
+  memory: memoryImbalance,
+  objective,
+});

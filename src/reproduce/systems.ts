@@ -1,0 +1,78 @@
+/**
+ * The systems that experiments compare. A new policy joins every comparison with one entry here.
+ *
+ * Equal care: a system whose published setting is not its best here has both, or has variants of which the best is shown.
+ */
+import { isPolicyName } from "../config/policy-options.js";
+import type { Choice } from "./point.js";
+
+export interface System {
+  readonly name: string;
+  /** The best of them is shown; one for most. */
+  readonly variants: readonly Choice[];
+  /** Seconds before which nothing is counted, at least. */
+  readonly warmupS?: number;
+  /** Ours: compared with the others, not one of the baselines. */
+  readonly isOurs?: boolean;
+  /** In comparisons of all systems; others are named where they are wanted. */
+  readonly isMain: boolean;
+}
+
+const NEXUS_WARMUP_S = 12;
+
+const choice = (policy: string, options: Readonly<Record<string, unknown>> = {}): Choice => ({ policy, options });
+
+export const SYMPHONY: System = { name: "Symphony", variants: [choice("deferred")], isOurs: true, isMain: true };
+
+/** Work past the paper, where it is built in. */
+const PLUS: readonly System[] = isPolicyName("deferred+")
+  ? [{ name: "deferred+", variants: [choice("deferred+")], isOurs: true, isMain: true }]
+  : [];
+
+export const CLOCKWORK: System = { name: "Clockwork", variants: [choice("clockwork")], isMain: true };
+
+/** Without its constants (schedule ahead, margin, window, delay), which at SLOs of 20 ms leave it batches of 1. */
+export const CLOCKWORK_FREE: System = {
+  name: "Clockwork, times 0",
+  variants: [choice("clockwork", { schedule_ahead_ms: 0, slo_margin_ms: 0, action_window_ms: 0, control_delay_ms: 0 })],
+  isMain: true,
+};
+
+/** With one frontend; the planner's epochs and every model everywhere, whichever does better. */
+export const NEXUS: System = {
+  name: "Nexus",
+  variants: [choice("nexus", { plan: "epochs" }), choice("nexus", { plan: "static" })],
+  warmupS: NEXUS_WARMUP_S,
+  isMain: true,
+};
+
+export const NEXUS_8: System = {
+  name: "Nexus, 8 frontends",
+  variants: [choice("nexus", { plan: "epochs", frontends: 8 }), choice("nexus", { plan: "static", frontends: 8 })],
+  warmupS: NEXUS_WARMUP_S,
+  isMain: false,
+};
+
+export const SHEPHERD: System = { name: "Shepherd", variants: [choice("shepherd")], isMain: true };
+
+/** Symphony's own eager baseline (§3.4, k = 0), with the better of two drop rules. */
+export const EAGER: System = {
+  name: "Eager",
+  variants: [choice("eager", { drop: "infeasible" }), choice("eager", { drop: "window" })],
+  isMain: true,
+};
+
+export const SYSTEMS: readonly System[] = [
+  SYMPHONY,
+  ...PLUS,
+  CLOCKWORK,
+  CLOCKWORK_FREE,
+  NEXUS,
+  NEXUS_8,
+  SHEPHERD,
+  EAGER,
+];
+
+export const MAIN_SYSTEMS: readonly System[] = SYSTEMS.filter(({ isMain }) => isMain);
+/** What stands against eager scheduling or alone in a figure. */
+export const OUR_SYSTEMS: readonly System[] = SYSTEMS.filter(({ isOurs }) => isOurs === true);
