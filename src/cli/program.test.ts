@@ -236,7 +236,7 @@ describe("rubato check", () => {
     model("bad", emulated.replace("slo_ms: 50", "slo_ms: -50"));
     const { code, stderr } = await rubato("check", folder);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^.*: bad: bad\/rubato\.yaml:1: .*slo_ms.*-50/);
+    expect(stderr).toMatch(/^.*: bad: bad\/rubato\.yaml:2: .*slo_ms.*-50/);
   });
   it("refuses what is neither, and folders of nothing", async () => {
     expect((await rubato("check", put("x.yaml", "a: 1\n"))).stderr).toMatch(
