@@ -54,7 +54,11 @@ function lint(file) {
         problems.push(`${relative}: ${room} imports no package (${target})`);
     }
   }
-  if (["core", "policies", "measure", "scaling", "sim"].includes(room) && !isTest && /Math\.random|Date\.now/.test(text))
+  if (
+    ["core", "policies", "measure", "scaling", "sim"].includes(room) &&
+    !isTest &&
+    /Math\.random|Date\.now/.test(text)
+  )
     problems.push(`${relative}: randomness and time are passed in`);
 }
 walk(src);

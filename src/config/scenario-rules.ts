@@ -214,7 +214,10 @@ function checkAutoscale(scenario: Scenario, issues: IssueList): void {
   }
   scenario.faults.forEach(({ kind }, index) => {
     if (kind !== "join" && kind !== "leave") return;
-    issues.add(["faults", index, "kind"], `does not go with autoscale.dry_run false, which says who is there; was ${kind}`);
+    issues.add(
+      ["faults", index, "kind"],
+      `does not go with autoscale.dry_run false, which says who is there; was ${kind}`,
+    );
   });
 }
 

@@ -60,7 +60,7 @@ export interface SeedStatistics {
 /** One decision of the autoscaler; scaling/advisor.ts says what the words mean. */
 export interface AutoscaleDecision {
   readonly at_s: number;
-  /** Accelerators that took batches at that moment; asked for and not there yet; ending their last batches. */
+  /** Accelerators that took batches at that moment; asked for and not there yet; from now on only ending the batches they hold. */
   readonly accelerators: number;
   readonly starting: number;
   readonly draining: number;

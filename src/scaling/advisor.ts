@@ -76,17 +76,25 @@ export interface ScaleAdvice {
 const COST_MAX = 4;
 /** How much a new measurement of that factor counts. */
 const COST_WEIGHT = 0.5;
-/** Accelerators asked for in vain at a time, as a share of those there are. */
+/** Accelerators that one probe asks for at most, as a share of those there are. */
 const PROBE_MAX = 0.25;
-/** The bad rate after a probe over that before it, above which the probe was in vain. */
+/** The bad rate after a probe over that before it, above which the probe was in vain; and how many in a row end probing. */
 const PROBE_HELPS = 0.8;
-/** Decisions between an increase that is there and the next look at the bad rate: the first sees what was lost before it. */
-const SETTLE_DECISIONS = 2;
+const PROBES_MAX = 3;
+/** Decisions that a bad rate is taken over before a probe, and what each further one leaves of the older. */
+const LOOK_DECISIONS = 3;
+const LOOK_KEEPS = 0.8;
 /** What was learnt about a load holds this long, and while the load stays within this share of what it was. */
 const MEMORY_US = 600_000_000;
-const SAME_LOAD = 0.8;
+const SAME_LOAD = 0.7;
+/** Busy accelerators that two loads may differ by and be the same: small loads are mostly noise. */
+const SAME_DEMAND = 0.25;
+/** More than this times the load of late is a new load, and no lesson about the old. */
+const STEP = 1.5;
 /** Fewer accelerators than this share of the advice are not worth a change; always at least one. */
 const SHRINK_MIN = 0.1;
+/** The load of late is smoothed over the down cooldown, at least over this many decisions. */
+const SMOOTH_DECISIONS_MIN = 6;
 
 /** Something that was learnt at one load. */
 interface Lesson {
@@ -118,29 +126,36 @@ interface Lesson {
  * - *Queued work against its deadline.* A burst has lost nothing yet and keeps no more busy than there are. When more
  *   waits than those there can finish in time, the need is that of finishing it in time, in one decision.
  * - *Bad though idle.* Below pressure, losses may come from bursts (more accelerators help) or from a model whose window
- *   is too narrow (nothing helps). A few more are tried; where the bad rate does not fall by a fifth, no more are asked
- *   for at this load. So the sum asked for in vain is bounded.
+ *   is too narrow (nothing helps). A few more are tried; where three tries did not lower the bad rate by a fifth, no more
+ *   are asked for at this load. So the sum asked for in vain is bounded.
  * - *Hysteresis.* Up when utilization passes half-way from its target to 1; down to the largest need of the cooldown.
- *   A size that had to be left upwards is not gone back to at the same load for ten minutes: at constant load the
- *   direction changes at most once.
+ *   A size that had to be left upwards is not gone back to at the same load for ten minutes, so that at constant load
+ *   the direction changes at most once.
  */
 export class ScaleAdvisor {
   private readonly options: ScaleOptions;
   private wanted: number;
   private readonly needs: WindowMax;
-  private readonly demands: WindowMax;
   private cost = 1;
   private isCostKnown = false;
   private changedAt: number;
   private raisedAt = Number.NEGATIVE_INFINITY;
   private direction = 0;
-  private badInARow = 0;
+  /** Demand of late: exponentially weighted; NaN before the first decision. */
+  private smoothed = Number.NaN;
   /** Decisions since all that was asked for is there. */
   private settledFor = 0;
-  /** Bad rate that a probe was to lower; negative: none is under way. */
+  /** Requests that ended since then, older ones weighing less, and how many decisions they are of. */
+  private lookBad = 0;
+  private lookEnded = 0;
+  private looks = 0;
+  /** Bad rate that the last probe was to lower, negative: none was made; probes in a row that did not. */
   private probed = -1;
+  private vainProbes = 0;
+  /** Advice before it last fell; 0: it has risen since. */
+  private loweredFrom = 0;
   private floor: (Lesson & { readonly size: number }) | null = null;
-  private futile: Lesson | null = null;
+  private futile: (Lesson & { readonly badRate: number }) | null = null;
 
   /** @param initial accelerators at the start. @param at the moment from which the first sample counts, µs. */
   constructor(options: ScaleOptions, initial: number, at: number) {
@@ -153,7 +168,6 @@ export class ScaleAdvisor {
     this.options = options;
     this.wanted = Math.min(max, Math.max(min, initial));
     this.needs = new WindowMax(options.downCooldownUs);
-    this.demands = new WindowMax(options.downCooldownUs);
     this.changedAt = at;
   }
 
@@ -170,19 +184,20 @@ export class ScaleAdvisor {
     const demand = this.demandOf(sample, idleFraction);
     const queued = sample.queuedAccelerators * this.cost;
     const isQueued = queued > sample.serving && queued > this.wanted * options.targetUtilization;
-    const needed = this.bounded(
-      Math.max(this.sizeFor(demand), isQueued ? this.sizeFor(queued) : 0),
-    );
+    const needed = this.bounded(Math.max(this.sizeFor(demand), isQueued ? this.sizeFor(queued) : 0));
     this.needs.add(needed, at);
-    this.demands.add(demand, at);
+    const weight = Math.min(
+      1,
+      sample.intervalUs / Math.max(options.downCooldownUs, SMOOTH_DECISIONS_MIN * sample.intervalUs),
+    );
+    this.smoothed = Number.isNaN(this.smoothed) ? demand : this.smoothed + weight * (demand - this.smoothed);
     this.forget(at);
-    // Binomial noise of a few requests is no signal: above the threshold by three standard deviations.
-    const expected = options.badRateMax * ended;
-    const isBad = sample.bad > expected + 3 * Math.sqrt(expected);
-    this.badInARow = isBad ? this.badInARow + 1 : 0;
+    const isBad = this.isTooBad(sample.bad, ended);
     this.settledFor = sample.starting > 0 || sample.serving < this.wanted ? 0 : this.settledFor + 1;
+    // The first interval in which all are there saw fewer at its beginning.
+    if (this.settledFor >= 2) this.look(sample.bad, ended);
     const before = this.wanted;
-    const reason = this.choose({ demand, needed, badRate, isBad, isQueued }, at);
+    const reason = this.choose({ demand, needed, isBad, isQueued }, at);
     return {
       needed,
       advice: this.wanted,
@@ -194,20 +209,38 @@ export class ScaleAdvisor {
     };
   }
 
-  private choose(
-    now: { demand: number; needed: number; badRate: number; isBad: boolean; isQueued: boolean },
-    at: number,
-  ): ScaleReason {
-    const { demand, needed, badRate, isBad, isQueued } = now;
+  private choose(now: { demand: number; needed: number; isBad: boolean; isQueued: boolean }, at: number): ScaleReason {
+    const { demand, needed, isBad, isQueued } = now;
     const isPressed = demand > this.highUtilization * this.wanted;
     if (needed > this.wanted && (isQueued || isPressed || isBad)) {
       const reason = isBad ? "bad-rate" : isQueued ? "queued" : "busy";
       return this.raise(needed, demand, isQueued, at) ? reason : "cooldown";
     }
-    if (isBad) return this.lossesWhileIdle(demand, needed, badRate, at);
-    if (this.settledFor >= SETTLE_DECISIONS) this.probed = -1;
+    if (this.looks >= LOOK_DECISIONS && this.isTooBad(this.lookBad, this.lookEnded))
+      return this.futile === null ? this.probe(demand, at) : this.lossesAsBefore(this.futile, demand, needed, at);
+    if (isBad) return this.settledFor === 0 ? "starting" : "steady";
+    if (this.looks >= LOOK_DECISIONS) this.probed = -1;
     if (needed >= this.wanted) return "steady";
     return this.lower(at);
+  }
+
+  /** Binomial noise of a few requests is no signal: above the threshold by three standard deviations. */
+  private isTooBad(bad: number, ended: number): boolean {
+    const expected = this.options.badRateMax * ended;
+    return bad > expected + 3 * Math.sqrt(expected);
+  }
+
+  private look(bad: number, ended: number): void {
+    this.lookBad = this.lookBad * LOOK_KEEPS + bad;
+    this.lookEnded = this.lookEnded * LOOK_KEEPS + ended;
+    this.looks++;
+  }
+
+  private lookAnew(): void {
+    this.settledFor = 0;
+    this.looks = 0;
+    this.lookBad = 0;
+    this.lookEnded = 0;
   }
 
   private get highUtilization(): number {
@@ -238,31 +271,31 @@ export class ScaleAdvisor {
     return Math.min(this.options.max, Math.max(this.options.min, size));
   }
 
-  /** @param isLesson the new size is one that this load was seen to need. @returns false while the cooldown lasts. */
+  /** @param isLesson this load was seen to need the new size. @returns false while the cooldown lasts. */
   private raise(size: number, demand: number, isLesson: boolean, at: number): boolean {
     if (at < this.raisedAt + this.options.upCooldownUs) return false;
-    // A size that was gone down to and did not do: this load is not tried with it again.
-    if (isLesson || this.direction < 0) this.floor = { size, demand, until: at + MEMORY_US };
+    const isStep = demand > STEP * this.smoothed;
+    // A size that did not do is not gone back to. What a step asks for in its first moments may be too much.
+    if (isLesson || !isStep || this.direction < 0)
+      this.floor = { size, demand: isStep ? demand : this.smoothed, until: at + MEMORY_US };
     this.wanted = size;
     this.raisedAt = at;
     this.changedAt = at;
     this.direction = 1;
-    this.settledFor = 0;
+    this.loweredFrom = 0;
+    this.lookAnew();
     return true;
   }
 
-  private lossesWhileIdle(demand: number, needed: number, badRate: number, at: number): ScaleReason {
-    if (this.futile !== null) {
-      if (needed < this.wanted && this.lower(at) === "idle") return "idle";
-      return "not-capacity";
-    }
-    if (this.settledFor < SETTLE_DECISIONS) return "starting";
-    // Twice in a row: the interval of a step saw both loads.
-    if (this.badInARow < 2) return "steady";
-    if (this.probed >= 0 && badRate > PROBE_HELPS * this.probed) {
-      this.futile = { demand: this.demands.max(at), until: at + MEMORY_US };
+  /** Requests are lost though accelerators idle. */
+  private probe(demand: number, at: number): ScaleReason {
+    const badRate = this.lookBad / this.lookEnded;
+    if (this.probed >= 0) this.vainProbes = badRate > PROBE_HELPS * this.probed ? this.vainProbes + 1 : 0;
+    this.probed = -1;
+    if (this.vainProbes >= PROBES_MAX) {
+      this.futile = { demand: this.smoothed, badRate, until: at + MEMORY_US };
+      this.vainProbes = 0;
       this.floor = null;
-      this.probed = -1;
       return "not-capacity";
     }
     const share = Math.min(PROBE_MAX, badRate < 1 ? badRate / (1 - badRate) : PROBE_MAX);
@@ -273,24 +306,37 @@ export class ScaleAdvisor {
     return "probe";
   }
 
-  private lower(at: number): ScaleReason {
+  /** More did not help; fewer are tried, and taken back if that made it worse. */
+  private lossesAsBefore(futile: { badRate: number }, demand: number, needed: number, at: number): ScaleReason {
+    if (this.loweredFrom > 0 && this.lookBad / this.lookEnded > futile.badRate / PROBE_HELPS)
+      return this.raise(this.bounded(this.loweredFrom), demand, true, at) ? "bad-rate" : "cooldown";
+    // What was tried in vain is given back to the last.
+    if (needed < this.wanted && this.lower(at, 1) === "idle") return "idle";
+    return "not-capacity";
+  }
+
+  /** @param least smallest change worth making. */
+  private lower(at: number, least = Math.max(1, Math.floor(SHRINK_MIN * this.wanted))): ScaleReason {
     if (at < this.changedAt + this.options.downCooldownUs) return "cooldown";
     const floor = this.floor === null ? 0 : this.floor.size;
     const size = this.bounded(Math.max(this.needs.max(at), floor));
-    if (this.wanted - size < Math.max(1, Math.floor(SHRINK_MIN * this.wanted))) return "steady";
+    if (this.wanted - size < least) return "steady";
+    this.loweredFrom = this.wanted;
     this.wanted = size;
     this.changedAt = at;
     this.direction = -1;
-    this.settledFor = 0;
+    this.lookAnew();
     return "idle";
   }
 
+  /** Drops lessons about another load than that of late. More load needs no fewer accelerators. */
   private forget(at: number): void {
-    const demand = this.demands.max(at);
-    const isOver = (lesson: Lesson): boolean =>
-      at >= lesson.until || demand < SAME_LOAD * lesson.demand || demand > lesson.demand / SAME_LOAD;
-    if (this.futile !== null && isOver(this.futile)) this.futile = null;
-    // More load needs no less.
-    if (this.floor !== null && (at >= this.floor.until || demand < SAME_LOAD * this.floor.demand)) this.floor = null;
+    const { floor, futile, smoothed } = this;
+    if (floor !== null && (at >= floor.until || isLess(smoothed, floor.demand))) this.floor = null;
+    if (futile === null) return;
+    const isOther = isLess(smoothed, futile.demand) || isLess(futile.demand, smoothed);
+    if (at >= futile.until || isOther) this.futile = null;
   }
 }
+
+const isLess = (demand: number, than: number): boolean => demand < SAME_LOAD * than - SAME_DEMAND;

@@ -19,8 +19,6 @@ export interface FleetDriver {
   leave(id: number, at: number): void;
   /** Accelerator time spent executing since the start of the run. */
   busyUs(at: number): number;
-  /** Takes batches now. */
-  isServing(id: number): boolean;
   /** Holds batches. */
   holds(id: number): boolean;
   queueLength(model: number): number;
@@ -60,14 +58,14 @@ export class Fleet {
     this.joinsAt = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
     this.arrived = new Float64Array(scenario.models.length);
     this.dropped = new Float64Array(scenario.models.length);
-    this.nextDecisionAt = autoscale.options.intervalUs;
+    const { intervalUs } = autoscale.options;
+    this.nextDecisionAt = intervalUs <= scenario.durationUs ? intervalUs : Number.POSITIVE_INFINITY;
     this.serving = 0;
   }
 
   /** When `step` has something to do. */
   get nextAt(): number {
-    const decisionAt = this.nextDecisionAt <= this.scenario.durationUs ? this.nextDecisionAt : Number.POSITIVE_INFINITY;
-    return Math.min(this.firstJoinAt, decisionAt);
+    return Math.min(this.firstJoinAt, this.nextDecisionAt);
   }
 
   /** May the accelerator be there, as far as the fleet is concerned? */
@@ -82,7 +80,10 @@ export class Fleet {
   countEnd(model: number, outcome: number, reason: number): void {
     if (outcome === FINISHED) this.good++;
     else if (outcome === LATE) this.bad++;
-    else if ((outcome === DROPPED && reason !== DROP_CANCELLED) || (outcome === FAILED && reason === FAIL_NO_ACCELERATOR)) {
+    else if (
+      (outcome === DROPPED && reason !== DROP_CANCELLED) ||
+      (outcome === FAILED && reason === FAIL_NO_ACCELERATOR)
+    ) {
       this.bad++;
       this.dropped[model] = this.dropped[model]! + 1;
     }
@@ -131,7 +132,8 @@ export class Fleet {
 
   private decide(at: number): void {
     const { driver, scenario } = this;
-    this.nextDecisionAt = at + this.autoscale.options.intervalUs;
+    const nextAt = at + this.autoscale.options.intervalUs;
+    this.nextDecisionAt = nextAt <= this.scenario.durationUs ? nextAt : Number.POSITIVE_INFINITY;
     const intervalUs = at - this.decidedAt;
     const work: GroupWork = { arrivedWorkUs: 0, droppedWorkUs: 0, queuedAccelerators: 0 };
     scenario.models.forEach(({ execUs, sloUs }, model) => {
@@ -161,11 +163,12 @@ export class Fleet {
       },
       at,
     );
+    const size = this.autoscale.isDry ? this.wanted : advice.advice;
     this.decisions.push({
       at_s: at / 1e6,
       accelerators: serving,
       starting,
-      draining: this.drainingCount(),
+      draining: this.drainingCount(size),
       needed: advice.needed,
       advice: advice.advice,
       change: advice.change,
@@ -218,9 +221,10 @@ export class Fleet {
     return count;
   }
 
-  private drainingCount(): number {
+  /** Those that hold batches and are not, or with this decision no longer, wanted. */
+  private drainingCount(wanted: number): number {
     let count = 0;
-    for (let id = 0; id < this.joinsAt.length; id++) if (!this.driver.isServing(id) && this.driver.holds(id)) count++;
+    for (let id = wanted; id < this.joinsAt.length; id++) if (this.driver.holds(id)) count++;
     return count;
   }
 }

@@ -243,7 +243,6 @@ export class Simulation implements CommandSink {
       join: (id, at) => this.isFailed[id] === 0 && this.join(id, at),
       leave: (id, at) => this.leave(id, at),
       busyUs: (at) => accelerators.busyUs(at),
-      isServing: (id) => accelerators.up[id] === 1,
       holds: (id) => accelerators.running[id]! >= 0,
       queueLength: (model) => scheduler.queueLength(model),
     });
