@@ -1,5 +1,5 @@
 /** A report for people. The `--json` form is the report itself; this shows what a reader looks for first. */
-import type { LatencyQuantiles, OutcomeNumbers, Report } from "../measure/report.js";
+import type { AutoscaleReport, LatencyQuantiles, OutcomeNumbers, Report } from "../measure/report.js";
 import type { GoodputReport } from "../report/scenario-goodput.js";
 import { formatNumber, formatPercent, renderPairs, renderTable } from "./table.js";
 
@@ -31,9 +31,20 @@ export function renderReport(name: string, report: Report): string {
   if (reasons !== "") pairs.push(["dropped", reasons]);
   const causes = renderCounts(report.failures_by_cause);
   if (causes !== "") pairs.push(["failed", causes]);
+  if (report.autoscale !== undefined) pairs.push(["accelerators", renderAutoscale(report.autoscale)]);
   const text = renderPairs(pairs);
   const models = Object.entries(report.per_model);
   return models.length <= 1 ? text : `${text}\n\n${renderModels(models)}`;
+}
+
+function renderAutoscale({ dry_run: isDry, accelerators_mean: there, ...rest }: AutoscaleReport): string {
+  const advice = rest.decisions.map((decision) => decision.advice);
+  const range =
+    advice.length === 0
+      ? "no decision"
+      : `advice from ${Math.min(...advice)} to ${Math.max(...advice)}, ${advice.at(-1)} at the end`;
+  const turns = `${rest.changes} changes, ${rest.changes_of_direction} of direction`;
+  return `${formatNumber(there)} on average; ${range}; ${turns}${isDry ? " (dry run)" : ""}`;
 }
 
 /** The peak, the policies beside it, and the report at the peak. */

@@ -1,12 +1,13 @@
 /** A scenario made plain for the simulator: no defaults, shares, zoos or units left, only arrays of numbers. */
 import { type DurationUs, durationUs } from "../core/time.js";
+import { type AutoscaleOptions, autoscaleOptions } from "./autoscale.js";
 import { ConfigError } from "./config-error.js";
 import { type ExpandedArrivals, expandArrivals, modelRates, rateSteps, type ScenarioData } from "./expand-arrivals.js";
 import { type ExpandedFault, expandFaults } from "./expand-faults.js";
 import { type ExpandedModel, expandModel, listModels } from "./expand-models.js";
 import { checkOptionsForModels, type PolicyName, type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
 import { acceleratorCount } from "./scenario-rules.js";
-import { ACCELERATORS_MAX, type Scenario, type ScenarioPlan } from "./scenario-schema.js";
+import { ACCELERATORS_MAX, type Scenario, type ScenarioAutoscale, type ScenarioPlan } from "./scenario-schema.js";
 import { IssueList, type Source, sourceOf } from "./source.js";
 
 export type { ExpandedArrivals, ScenarioData } from "./expand-arrivals.js";
@@ -23,6 +24,15 @@ export interface ExpandedAccelerator {
   readonly present: boolean;
   /** Megabytes; absent where not given. Only planning reads it. */
   readonly memoryMb?: number;
+}
+
+export interface ExpandedAutoscale {
+  readonly options: AutoscaleOptions;
+  /** Advice only. */
+  readonly isDry: boolean;
+  /** Accelerators at the start: all of them in a dry run. */
+  readonly initial: number;
+  readonly startupUs: DurationUs;
 }
 
 export interface ExpandedScenario {
@@ -45,6 +55,8 @@ export interface ExpandedScenario {
   readonly policy: PolicyName;
   /** Valid for `policy`, defaults filled in. */
   readonly policyOptions: PolicyOptions;
+  /** Absent: the number of accelerators is not looked at. */
+  readonly autoscale?: ExpandedAutoscale;
   /** As written; absent where not given. */
   readonly plan?: ScenarioPlan;
 }
@@ -110,6 +122,20 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     policy,
     policyOptions,
     ...(scenario.plan === undefined ? {} : { plan: scenario.plan }),
+    ...(scenario.autoscale === undefined
+      ? {}
+      : { autoscale: expandAutoscale(scenario.autoscale, accelerators.length) }),
+  };
+}
+
+function expandAutoscale(autoscale: ScenarioAutoscale, count: number): ExpandedAutoscale {
+  const { dry_run: isDry, startup_s: startupS } = autoscale;
+  const max = autoscale.max ?? (isDry ? ACCELERATORS_MAX : count);
+  return {
+    options: autoscaleOptions(autoscale, max),
+    isDry,
+    initial: isDry ? count : (autoscale.initial ?? max),
+    startupUs: durationUs(Math.round(startupS * 1e6)),
   };
 }
 

@@ -3,6 +3,7 @@
  * The repository reader produces it; doors, batching, workers and the scheduler's driver read it.
  */
 import type { DurationUs } from "../core/time.js";
+import type { AutoscaleOptions } from "./autoscale.js";
 
 export interface TensorSpec {
   readonly name: string;
@@ -81,4 +82,20 @@ export interface AcceleratorGroupSpec {
   readonly threads: number;
   /** Relative speed per accelerator, 1 = as profiled, 5 = five times slower; length `count`. */
   readonly scales: readonly number[];
+  /** Absent: as the defaults of the configuration file, advice only. */
+  readonly autoscale?: GroupAutoscale;
 }
+
+export interface GroupAutoscale {
+  readonly options: AutoscaleOptions;
+  /** False: advice only. True: `count` is the most there can be. */
+  readonly act: boolean;
+  /** Accelerators at the start, those of the lowest numbers. */
+  readonly start: number;
+  /** How long a parked worker stays loaded before its process ends. */
+  readonly keepWarmUs: DurationUs;
+}
+
+/** Accelerators of the group that are there at the start. */
+export const startCount = (group: AcceleratorGroupSpec): number =>
+  group.autoscale?.act === true ? group.autoscale.start : group.count;

@@ -14,6 +14,7 @@ export function checkScenario(scenario: Scenario, issues: IssueList): void {
   checkArrivals(scenario, issues);
   checkRates(scenario, issues);
   checkFaults(scenario, issues);
+  checkAutoscale(scenario, issues);
   validatePolicyOptions(scenario.policy as PolicyName, scenario.policy_options, ["policy_options"], issues);
 }
 
@@ -179,6 +180,44 @@ function checkFaults(scenario: Scenario, issues: IssueList): void {
     if ((fault.kind === "recover" || fault.kind === "join") && fault.for_s !== undefined) {
       issues.add(at("for_s"), `goes only with kind fail, leave or slow; was ${fault.for_s} with ${fault.kind}`);
     }
+  });
+}
+
+/** Decisions in one run: each is a row of the report. */
+const DECISIONS_MAX = 100_000;
+
+function checkAutoscale(scenario: Scenario, issues: IssueList): void {
+  const { autoscale } = scenario;
+  if (autoscale === undefined) return;
+  const at = (key: string) => ["autoscale", key];
+  const { min, max, initial, dry_run: isDry, interval_s: intervalS } = autoscale;
+  const count = acceleratorCount(scenario);
+  if (max !== undefined && max < min) issues.add(at("max"), `must be at least min (${min}); was ${max}`);
+  if (scenario.duration_s !== undefined && scenario.duration_s / intervalS > DECISIONS_MAX) {
+    issues.add(
+      at("interval_s"),
+      `must leave at most ${DECISIONS_MAX} decisions in duration_s (${scenario.duration_s}); was ${intervalS}`,
+    );
+  }
+  if (isDry) {
+    if (initial !== undefined) issues.add(at("initial"), `goes only with dry_run false; was ${initial} with true`);
+    return;
+  }
+  if (max !== undefined && max > count) {
+    issues.add(at("max"), `must be at most the number of accelerators (${count}); was ${max}`);
+  }
+  if (max === undefined && min > count) {
+    issues.add(at("min"), `must be at most the number of accelerators (${count}); was ${min}`);
+  }
+  if (initial !== undefined && (initial < min || initial > (max ?? count))) {
+    issues.add(at("initial"), `must be in [min, max] ([${min}, ${max ?? count}]); was ${initial}`);
+  }
+  scenario.faults.forEach(({ kind }, index) => {
+    if (kind !== "join" && kind !== "leave") return;
+    issues.add(
+      ["faults", index, "kind"],
+      `does not go with autoscale.dry_run false, which says who is there; was ${kind}`,
+    );
   });
 }
 

@@ -5,6 +5,7 @@
  * fields, which a schema cannot say, are in scenario-rules.ts.
  */
 import { z } from "zod";
+import { autoscaleKeys } from "./autoscale.js";
 import { POLICY_NAMES } from "./policy-options.js";
 import { ZOO_NAMES } from "./zoo.js";
 
@@ -187,6 +188,31 @@ const plan = z
   })
   .describe("How `rubato plan` parts the cluster into sub-clusters (Symphony Appendix A). Simulations do not read it.");
 
+const autoscale = z
+  .strictObject({
+    dry_run: z
+      .boolean()
+      .default(true)
+      .describe("true: the advice is reported and nothing follows it; false: accelerators start and leave as advised."),
+    ...autoscaleKeys(ACCELERATORS_MAX, `the number of accelerators; with dry_run ${ACCELERATORS_MAX}`),
+    initial: z
+      .int()
+      .min(1)
+      .max(ACCELERATORS_MAX)
+      .optional()
+      .describe("Accelerators at the start, those of the lowest numbers. Only without dry_run. Default: max."),
+    startup_s: z
+      .number()
+      .min(0)
+      .max(3600)
+      .default(30)
+      .describe("Seconds from the decision until a new accelerator takes batches. Only without dry_run."),
+  })
+  .describe(
+    "Advice on the number of accelerators from lost requests, idle time and queued work (Symphony §3.5), and following " +
+      "it: those of the highest numbers leave, ending the batches they hold. docs/autoscaling.md explains the rules.",
+  );
+
 const modelsFrom = z
   .strictObject({
     zoo: z.enum(ZOO_NAMES).describe("Symphony Appendix C: Table 3 (1080ti, 35 models) or Table 4 (a100, 37 models)."),
@@ -314,6 +340,7 @@ export const scenarioSchema = z
     popularity: popularity.optional(),
     faults: z.array(fault).max(100_000).default([]).describe("What goes wrong, in any order."),
     plan: plan.optional(),
+    autoscale: autoscale.optional(),
     policy: z
       .enum(POLICY_NAMES)
       .default("deferred")
@@ -329,4 +356,5 @@ export const scenarioSchema = z
 export type Scenario = z.output<typeof scenarioSchema>;
 export type ScenarioModel = z.output<typeof model>;
 export type ScenarioPlan = z.output<typeof plan>;
+export type ScenarioAutoscale = z.output<typeof autoscale>;
 export type ScenarioFault = z.output<typeof fault>;

@@ -12,6 +12,7 @@ export type { ExpandedFault } from "./expand-faults.js";
 export {
   type ExpandedAccelerator,
   type ExpandedArrivals,
+  type ExpandedAutoscale,
   type ExpandedModel,
   type ExpandedScenario,
   expandScenario,

@@ -1,6 +1,7 @@
 /** The server's configuration file, `rubato.config.yaml`. Every key has a default: the server needs no file. */
 import { z } from "zod";
-import { nameSchema } from "./scenario-schema.js";
+import { autoscaleKeys } from "./autoscale.js";
+import { ACCELERATORS_MAX, nameSchema } from "./scenario-schema.js";
 
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
@@ -69,13 +70,36 @@ const grpc = z
   })
   .describe("gRPC: Open Inference Protocol, health, reflection.");
 
+const autoscale = z
+  .strictObject({
+    act: z
+      .boolean()
+      .default(false)
+      .describe(
+        "false: advice only, in metrics and for KEDA; true: workers are started, drained and parked as advised.",
+      ),
+    ...autoscaleKeys(ACCELERATORS_MAX, `count; without act ${ACCELERATORS_MAX}`),
+    keep_warm_s: z
+      .number()
+      .min(1)
+      .max(86_400)
+      .default(60)
+      .describe("Seconds that a parked worker stays loaded, to be back at once; then its process ends. Only with act."),
+  })
+  .describe("How many accelerators the group's load needs; docs/autoscaling.md explains it.");
+
 const group = z
   .strictObject({
     kind: z
       .enum(["onnx", "emulated"])
       .default("onnx")
       .describe("onnx: one worker process each, ONNX Runtime on the CPU; emulated: takes as long as a profile says."),
-    count: z.int().min(1).max(ACCELERATORS_PER_GROUP_MAX).default(1).describe("Accelerators in the group."),
+    count: z
+      .int()
+      .min(1)
+      .max(ACCELERATORS_PER_GROUP_MAX)
+      .default(1)
+      .describe("Accelerators in the group; with autoscale.act those that it starts with."),
     threads: z
       .union([z.literal("auto"), z.int().min(1).max(THREADS_MAX)])
       .default("auto")
@@ -85,7 +109,11 @@ const group = z
       .min(1)
       .max(ACCELERATORS_PER_GROUP_MAX)
       .optional()
-      .describe("Relative speed of each emulated accelerator, `count` long: 1 = as profiled, 5 = five times slower."),
+      .describe(
+        "Relative speed of each emulated accelerator, `count` long (with autoscale.act `max` long): 1 = as profiled, " +
+          "5 = five times slower.",
+      ),
+    autoscale: autoscale.prefault({}),
   })
   .describe("Accelerators that hold the same models.");
 
@@ -105,7 +133,7 @@ export const serverConfigSchema = z
     grpc: grpc.prefault({}),
     groups: z
       .record(nameSchema, group)
-      .default({
+      .prefault({
         cpu: { kind: "onnx", count: 1, threads: "auto" },
         emulated: { kind: "emulated", count: 4, threads: "auto" },
       })

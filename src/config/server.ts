@@ -1,8 +1,15 @@
 /** The server's configuration as the rooms read it: defaults, file and command line merged, units in the names. */
 import path from "node:path";
 import { type DurationUs, workUsFromMs } from "../core/time.js";
+import { autoscaleOptions } from "./autoscale.js";
 import type { AcceleratorGroupSpec } from "./model.js";
-import { GROUP_COUNT_MAX, type ServerConfigFile, serverConfigSchema } from "./server-schema.js";
+import { ACCELERATORS_MAX } from "./scenario-schema.js";
+import {
+  ACCELERATORS_PER_GROUP_MAX,
+  GROUP_COUNT_MAX,
+  type ServerConfigFile,
+  serverConfigSchema,
+} from "./server-schema.js";
 import { IssueList, readSource, type Source, sourceOf } from "./source.js";
 import { validate } from "./validate.js";
 
@@ -176,18 +183,22 @@ function resolveGroups(file: ServerConfigFile, cpus: number, issues: IssueList):
   }
   let explicitThreads = 0;
   let autoWorkers = 0;
-  for (const [name, { kind, count, threads, scales }] of entries) {
+  for (const [name, entry] of entries) {
+    const { kind, threads, scales } = entry;
+    checkAutoscale(name, entry, issues);
+    const most = mostAccelerators(entry);
     if (kind === "onnx" && scales !== undefined) {
       issues.add(["groups", name, "scales"], `goes only with kind emulated; was ${JSON.stringify(scales)} with onnx`);
     }
     if (kind === "emulated" && threads !== "auto") {
       issues.add(["groups", name, "threads"], `goes only with kind onnx; was ${threads} with emulated`);
     }
-    if (scales !== undefined && scales.length !== count) {
-      issues.add(["groups", name, "scales"], `must have count (${count}) entries; was ${scales.length}`);
+    if (scales !== undefined && scales.length !== most) {
+      const what = entry.autoscale.act ? "autoscale.max" : "count";
+      issues.add(["groups", name, "scales"], `must have ${what} (${most}) entries; was ${scales.length}`);
     }
-    if (kind === "onnx" && threads === "auto") autoWorkers += count;
-    else if (kind === "onnx") explicitThreads += count * (threads as number);
+    if (kind === "onnx" && threads === "auto") autoWorkers += most;
+    else if (kind === "onnx") explicitThreads += most * (threads as number);
   }
   const budget = file.cpu_threads === "auto" ? cpus : file.cpu_threads;
   if (file.cpu_threads !== "auto" && explicitThreads + autoWorkers > budget) {
@@ -197,11 +208,39 @@ function resolveGroups(file: ServerConfigFile, cpus: number, issues: IssueList):
     );
   }
   const autoThreads = autoWorkers === 0 ? 1 : Math.max(1, Math.floor((budget - explicitThreads) / autoWorkers));
-  return entries.map(([name, { kind, count, threads, scales }]) => ({
-    name,
-    kind,
-    count,
-    threads: kind === "emulated" ? 1 : threads === "auto" ? autoThreads : threads,
-    scales: scales ?? Array.from({ length: count }, () => 1),
-  }));
+  return entries.map(([name, entry]) => {
+    const { kind, count, threads, scales, autoscale } = entry;
+    const most = mostAccelerators(entry);
+    return {
+      name,
+      kind,
+      count: most,
+      threads: kind === "emulated" ? 1 : threads === "auto" ? autoThreads : threads,
+      scales: scales ?? Array.from({ length: most }, () => 1),
+      autoscale: {
+        options: autoscaleOptions(autoscale, autoscale.max ?? (autoscale.act ? count : ACCELERATORS_MAX)),
+        act: autoscale.act,
+        start: count,
+        keepWarmUs: workUsFromMs(autoscale.keep_warm_s * 1000),
+      },
+    };
+  });
+}
+
+type GroupEntry = ServerConfigFile["groups"][string];
+
+/** Accelerators that the group can ever have. */
+function mostAccelerators({ count, autoscale }: GroupEntry): number {
+  return autoscale.act ? Math.max(count, autoscale.max ?? count) : count;
+}
+
+function checkAutoscale(name: string, { count, autoscale }: GroupEntry, issues: IssueList): void {
+  const at = (key: string) => ["groups", name, "autoscale", key];
+  const { act, min, max } = autoscale;
+  if (max !== undefined && max < min) issues.add(at("max"), `must be at least min (${min}); was ${max}`);
+  if (!act) return;
+  if (min > count) issues.add(at("min"), `must be at most count (${count}); was ${min}`);
+  if (max !== undefined && max < count) issues.add(at("max"), `must be at least count (${count}); was ${max}`);
+  if (max !== undefined && max > ACCELERATORS_PER_GROUP_MAX)
+    issues.add(at("max"), `must be at most ${ACCELERATORS_PER_GROUP_MAX} with act; was ${max}`);
 }

@@ -9,7 +9,6 @@ export type JsonSchema = z.core.JSONSchema.BaseSchema;
 /** Keys of the published format that this version does not implement: refused, never silently ignored. */
 export const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "apps",
-  "autoscale",
   "by_app",
   "by_gamma",
   "load_ms",

@@ -57,6 +57,36 @@ export interface SeedStatistics {
   readonly sd: number;
 }
 
+/** One decision of the autoscaler; scaling/advisor.ts says what the words mean. */
+export interface AutoscaleDecision {
+  readonly at_s: number;
+  /** Accelerators that took batches at that moment; asked for and not there yet; from now on only ending the batches they hold. */
+  readonly accelerators: number;
+  readonly starting: number;
+  readonly draining: number;
+  /** Needed for the load of the interval; there should be from now on; the difference to before. */
+  readonly needed: number;
+  readonly advice: number;
+  readonly change: number;
+  readonly reason: string;
+  readonly bad_rate: number;
+  readonly idle_fraction: number;
+  /** The load, and what waits against its deadline, in busy accelerators. */
+  readonly demand: number;
+  readonly queued: number;
+}
+
+export interface AutoscaleReport {
+  readonly dry_run: boolean;
+  readonly interval_s: number;
+  /** Accelerators that took batches, averaged over the run. */
+  readonly accelerators_mean: number;
+  readonly changes: number;
+  /** Changes that go the other way than the one before. */
+  readonly changes_of_direction: number;
+  readonly decisions: readonly AutoscaleDecision[];
+}
+
 /** What `simulate`, `goodput` and `load` print: one shape. */
 export interface Report extends OutcomeNumbers {
   readonly policy: string;
@@ -66,6 +96,8 @@ export interface Report extends OutcomeNumbers {
   readonly warmup_s: number;
   readonly per_model: Readonly<Record<string, OutcomeNumbers>>;
   readonly per_module: Readonly<Record<string, OutcomeNumbers>>;
+  /** Of one run with a scenario's `autoscale`. */
+  readonly autoscale?: AutoscaleReport;
   /** Over several seeds: number (dotted where nested, `latency_ms.p99`) -> mean and sd. */
   readonly stats?: Readonly<Record<string, SeedStatistics>>;
 }

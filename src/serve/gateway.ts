@@ -6,6 +6,7 @@ import type { ModelSpec } from "../config/model.js";
 import type { DurationUs, TimeUs } from "../core/time.js";
 import type { ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
+import type { GroupScaling } from "./autoscaler.js";
 
 export type ParameterValue = string | number | boolean;
 
@@ -92,6 +93,8 @@ export interface Gateway {
   repositoryIndex(onlyReady: boolean): readonly RepositoryIndexEntry[];
   load(name: string, parameters: Readonly<Record<string, ParameterValue>>): Promise<void>;
   unload(name: string): Promise<void>;
+  /** How many accelerators each group needs, for those who add and remove them. */
+  scaling(): readonly GroupScaling[];
   /** Prometheus text. */
   metrics(): Promise<string>;
 }

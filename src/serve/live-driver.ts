@@ -8,6 +8,7 @@
 import type { AcceleratorGroupSpec } from "../config/model.js";
 import type { LogGroup } from "../core/event-log.js";
 import { assertNever, invariant } from "../core/invariant.js";
+import { measuredTable } from "../core/latency.js";
 import {
   DROP_BYTES_FULL,
   DROP_CANCELLED,
@@ -28,10 +29,12 @@ import { LIVE_DEFAULTS, type LiveDefaults, liveWindow } from "../policies/live.j
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
+import type { GroupScaling } from "./autoscaler.js";
 import { DeadlineTimers } from "./deadline-timers.js";
 import { DelayMeter } from "./delay-meter.js";
 import { dropEnding, type Ending, failEnding, LATE_ENDING, modelErrorCode, REFUSALS, type Refusal } from "./endings.js";
 import type { InferCall, InferHandler } from "./gateway.js";
+import { GroupLoad } from "./group-load.js";
 import { InFlight } from "./in-flight.js";
 import type { Log } from "./log.js";
 import { Metrics } from "./metrics.js";
@@ -68,6 +71,9 @@ interface Group {
   readonly first: number;
   readonly present: boolean[];
   readonly isRestarting: boolean[];
+  /** Gets no more batches; those decided before it was known still run. */
+  readonly isDraining: boolean[];
+  readonly load: GroupLoad;
   presentCount: number;
   restartingCount: number;
   readonly busyUs: Float64Array;
@@ -104,6 +110,8 @@ export class LiveDriver {
   readonly metrics: Metrics;
   readonly groups: readonly Group[];
   readonly scheduler: SchedulerClient;
+  /** What the autoscaler advises, for metrics. */
+  scaling: () => readonly GroupScaling[] = () => [];
   private readonly options: LiveDriverOptions;
   private readonly slots: Slots<InFlight>;
   private readonly timers: DeadlineTimers;
@@ -123,6 +131,7 @@ export class LiveDriver {
       models: () => this.modelRows(),
       accelerators: () => this.acceleratorRows(),
       scheduler: () => this.schedulerRow(),
+      scaling: () => this.scaling(),
     });
     let first = 0;
     this.groups = options.pool.groups.map((spec, index) => {
@@ -132,6 +141,8 @@ export class LiveDriver {
         first,
         present: new Array<boolean>(spec.count).fill(false),
         isRestarting: new Array<boolean>(spec.count).fill(false),
+        isDraining: new Array<boolean>(spec.count).fill(false),
+        load: new GroupLoad(),
         presentCount: 0,
         restartingCount: 0,
         busyUs: new Float64Array(spec.count),
@@ -272,6 +283,7 @@ export class LiveDriver {
     model.queued++;
     model.bytes += call.byteLength;
     queue.live++;
+    queue.arrived++;
     queue.lastUsedAt = call.receivedAt;
     this.timers.set(request.slot, deadline);
     return () => this.cancel(request);
@@ -345,7 +357,7 @@ export class LiveDriver {
     queue.batches++;
     group.holds[record.accelerator] = group.holds[record.accelerator]! + 1;
     this.running.set(id, running);
-    if (!group.present[record.accelerator]) {
+    if (!group.present[record.accelerator] && !group.isDraining[record.accelerator]) {
       // It left while the batch was on its way: nothing has begun.
       this.settle(id, running);
       this.handBack(running, FAIL_WORKER_CRASHED, "the worker ended before the batch reached it", false);
@@ -423,6 +435,7 @@ export class LiveDriver {
       const queueUs = request.dispatchedAt < 0 ? totalUs : request.dispatchedAt - request.receivedAt;
       request.model.countRequest(request.end === "replied", totalUs, queueUs);
     }
+    this.groups[request.model.group]!.load.ended(request.queue, name, why);
     if (request.trace !== null) this.options.tracer?.end(request, name, why, at);
   }
 
@@ -432,6 +445,9 @@ export class LiveDriver {
     switch (event.kind) {
       case "joined":
         this.joined(event.accelerator, event.scale);
+        break;
+      case "draining":
+        this.draining(event.accelerator);
         break;
       case "left":
         this.left(event);
@@ -452,8 +468,18 @@ export class LiveDriver {
     const accelerator = index - group.first;
     group.present[accelerator] = true;
     group.isRestarting[accelerator] = false;
+    group.isDraining[accelerator] = false;
     recount(group);
     this.scheduler.join(group.index, accelerator, scale);
+  }
+
+  private draining(index: number): void {
+    const group = this.groupOf(index);
+    const accelerator = index - group.first;
+    group.present[accelerator] = false;
+    group.isDraining[accelerator] = true;
+    recount(group);
+    this.scheduler.leave(group.index, accelerator);
   }
 
   private left(event: PoolEvent & { kind: "left" }): void {
@@ -462,6 +488,7 @@ export class LiveDriver {
     if (group.present[accelerator]) this.scheduler.leave(group.index, accelerator);
     group.present[accelerator] = false;
     group.isRestarting[accelerator] = event.willRestart;
+    group.isDraining[accelerator] = false;
     recount(group);
     if (event.cause === "draining") return;
     this.metrics.countWorkerExit(group.spec.name, event.cause);
@@ -584,6 +611,9 @@ export class LiveDriver {
       rows: share.rows,
       aloneUs: timesUs[0]!,
       perRequestUs: timesUs[sizeMax - 1]! / sizeMax,
+      execUs: measuredTable(timesUs),
+      arrived: 0,
+      dropped: 0,
       live: 0,
       batches: 0,
       lastUsedAt: 0,
@@ -670,6 +700,7 @@ export class LiveDriver {
 
   private dropAtOnce(model: ServedModel, reason: number, call: InferCall, deadline: number): ServingError {
     model.cells.dropped[reason]!.value++;
+    if (reason === DROP_QUEUE_FULL) this.groups[model.group]!.load.bad++;
     const ending = dropEnding(reason);
     const limit =
       reason === DROP_BYTES_FULL
@@ -690,6 +721,19 @@ export class LiveDriver {
       reason,
       retryAfterS: this.retryAfterS(model),
     });
+  }
+
+  // What autoscaling reads
+
+  /** Queues of the models of a group. */
+  *queuesOf(group: number): Generator<ServedQueue> {
+    for (const queue of this.queues) if (queue?.model.group === group) yield queue;
+  }
+
+  /** Batches on the accelerators of a group, from when each may have begun to execute. */
+  *batchesOf(group: number): Generator<{ accelerator: number; queue: ServedQueue; size: number; execAt: number }> {
+    for (const { group: of, accelerator, queue, members, execAt } of this.running.values())
+      if (of.index === group) yield { accelerator, queue, size: members.length, execAt };
   }
 
   // What metrics read
@@ -732,6 +776,7 @@ export class LiveDriver {
 function recount(group: Group): void {
   group.presentCount = group.present.filter(Boolean).length;
   group.restartingCount = group.isRestarting.filter(Boolean).length;
+  group.load.present(group.presentCount, monotonicNow());
 }
 
 const NO_TENSORS: readonly Tensor[] = [];

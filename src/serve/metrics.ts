@@ -1,5 +1,7 @@
 /** Every metric of the server. docs/metrics.md lists them in the same order; a test keeps the two together. */
 import { CLOSE_REASONS, DROP_REASONS, FAIL_CAUSES } from "../core/outcome.js";
+import { SCALE_REASONS, type ScaleAdvice } from "../scaling/advisor.js";
+import type { GroupScaling } from "./autoscaler.js";
 import {
   type CounterCell,
   CounterFamily,
@@ -32,6 +34,7 @@ export interface MetricsSource {
     queues: number;
   }>;
   accelerators(): Iterable<{ group: string; accelerator: number; present: boolean; busyUs: number }>;
+  scaling(): Iterable<GroupScaling>;
   scheduler(): {
     turns: number;
     stalls: number;
@@ -180,6 +183,65 @@ export class Metrics {
       "Execution time on the accelerator; its rate is the utilization.",
       "counter",
       (row) => row.busyUs / 1e6,
+    );
+    const perGroup = (
+      name: string,
+      help: string,
+      read: (row: GroupScaling) => Iterable<{ labels?: Record<string, string>; value: number }>,
+      type: "gauge" | "counter" = "gauge",
+    ): void => {
+      new GaugeFamily(
+        registry,
+        name,
+        help,
+        function* () {
+          for (const row of source.scaling())
+            for (const { labels, value } of read(row)) yield { labels: { group: row.group, ...labels }, value };
+        },
+        type,
+      );
+    };
+    const ofLast = (name: string, help: string, read: (last: ScaleAdvice) => number): void =>
+      perGroup(name, help, ({ last }) => (last === null ? [] : [{ value: read(last) }]));
+    perGroup(
+      "rubato_autoscale_advice_accelerators",
+      "Accelerators that the group should have: the advice after hysteresis, within its bounds.",
+      ({ advice }) => [{ value: advice }],
+    );
+    ofLast(
+      "rubato_autoscale_needed_accelerators",
+      "Accelerators that the load of the last interval needs at the target utilization, before hysteresis.",
+      (last) => last.needed,
+    );
+    ofLast(
+      "rubato_autoscale_demand_accelerators",
+      "Accelerators that the load of the last interval would keep busy all the time.",
+      (last) => last.demand,
+    );
+    ofLast(
+      "rubato_autoscale_bad_rate",
+      "Share of the requests of the last interval that were late, dropped or without an accelerator.",
+      (last) => last.badRate,
+    );
+    ofLast(
+      "rubato_autoscale_idle_fraction",
+      "Share of the group's accelerator time of the last interval in which nothing was executed.",
+      (last) => last.idleFraction,
+    );
+    perGroup("rubato_autoscale_reason", "1 for the reason of the last decision.", ({ last }) =>
+      SCALE_REASONS.map((reason) => ({ labels: { reason }, value: last?.reason === reason ? 1 : 0 })),
+    );
+    perGroup("rubato_autoscale_acts", "1 when the advice is followed, 0 when it is advice only.", ({ acts }) => [
+      { value: acts ? 1 : 0 },
+    ]);
+    perGroup(
+      "rubato_autoscale_changes_total",
+      "Decisions that changed the advice, by direction (up, down).",
+      ({ raised, lowered }) => [
+        { labels: { direction: "up" }, value: raised },
+        { labels: { direction: "down" }, value: lowered },
+      ],
+      "counter",
     );
     type SchedulerRow = ReturnType<MetricsSource["scheduler"]>;
     const ofScheduler = (

@@ -1,5 +1,5 @@
 /** Options of a process pool, and which process hosts which accelerators. */
-import type { AcceleratorGroupSpec } from "../config/model.js";
+import { type AcceleratorGroupSpec, startCount } from "../config/model.js";
 import { durationUs } from "../core/time.js";
 import { PAYLOAD_BYTES_MAX } from "../wire/frames.js";
 import { ServingError } from "../wire/serving-error.js";
@@ -40,6 +40,7 @@ export interface ProcessPoolOptions {
 }
 
 const EMULATED_PER_PROCESS_MAX = 64;
+const SCALED_PROCESSES_MAX = 16;
 
 /** @throws ServingError invalid-argument naming group, field, bound and value. */
 export function checkGroups(groups: readonly AcceleratorGroupSpec[]): void {
@@ -53,6 +54,9 @@ export function checkGroups(groups: readonly AcceleratorGroupSpec[]): void {
     if (!(Number.isInteger(group.count) && group.count >= 1))
       fail(group, "count", "an integer of at least 1", group.count);
     if (group.scales.length !== group.count) fail(group, "scales", `${group.count} numbers`, group.scales.length);
+    const start = startCount(group);
+    if (!(Number.isInteger(start) && start >= 1 && start <= group.count))
+      fail(group, "autoscale.start", `in [1, count (${group.count})]`, start);
     const scale = group.scales.find((value) => !(value > 0));
     if (scale !== undefined) fail(group, "scales", "above 0", scale);
     if (group.kind === "onnx" && !(group.threads >= 1)) fail(group, "threads", "at least 1", group.threads);
@@ -65,20 +69,27 @@ export function seatPlan(groups: readonly AcceleratorGroupSpec[], options: Proce
   const seats: SeatOptions[] = [];
   let first = 0;
   for (const group of groups) {
-    const step = group.kind === "onnx" ? 1 : perProcess;
+    const step = group.kind === "onnx" ? 1 : Math.min(perProcess, perScaledProcess(group));
     for (let from = 0; from < group.count; from += step) {
       const scales = group.scales.slice(from, from + step);
-      seats.push(seatOptions(group, first, scales, options));
+      const active = Math.min(scales.length, Math.max(0, startCount(group) - from));
+      seats.push(seatOptions(group, first, scales, active, options));
       first += scales.length;
     }
   }
   return seats;
 }
 
+/** Processes that come and go with the size of the group are the point of scaling it; but not one for each of a thousand. */
+function perScaledProcess(group: AcceleratorGroupSpec): number {
+  return group.autoscale?.act === true ? Math.ceil(group.count / SCALED_PROCESSES_MAX) : Number.POSITIVE_INFINITY;
+}
+
 function seatOptions(
   group: AcceleratorGroupSpec,
   first: number,
   scales: readonly number[],
+  active: number,
   options: ProcessPoolOptions,
 ): SeatOptions {
   const wanted = options.providers ?? ["cpu"];
@@ -101,5 +112,7 @@ function seatOptions(
     loadTimeoutMs: options.loadTimeoutMs ?? 120_000,
     warmUpMs: options.warmUpMs ?? 500,
     memoryBytesMax: options.memoryBytesMax ?? null,
+    active,
+    keepWarmMs: (group.autoscale?.keepWarmUs ?? 0) / 1000,
   };
 }

@@ -59,7 +59,7 @@ export class ProcessPool implements WorkerPool {
   async start(onEvent: (event: PoolEvent) => void): Promise<void> {
     invariant(this.onEvent === null, "a pool is started once");
     this.onEvent = onEvent;
-    const results = await Promise.allSettled(this.seats.map((seat) => seat.start()));
+    const results = await Promise.allSettled(this.seats.filter((seat) => seat.isWanted).map((seat) => seat.start()));
     const failed = results.find((result) => result.status === "rejected");
     if (failed === undefined) return;
     await this.stop(0);
@@ -107,7 +107,8 @@ export class ProcessPool implements WorkerPool {
       // Looked up anew each time: a worker that joins meanwhile needs the model as well.
       for (let seat = pending(); seat !== undefined; seat = pending()) {
         const next = seat;
-        await this.warmUps.pass(() => next.load(model));
+        // It may have been told to end meanwhile.
+        await this.warmUps.pass(async () => next.isJoined && next.load(model));
       }
       if (!seats.some((seat) => seat.isJoined))
         throw new ServingError("unavailable", `model '${spec.name}': no worker of group '${spec.group}' is up`);
@@ -215,6 +216,26 @@ export class ProcessPool implements WorkerPool {
     const answer = seat.request({ kind: "fault", slot: accelerator - seat.first, fault });
     // A worker told to crash cannot confirm it.
     await (fault.kind === "crash" ? answer.catch(() => {}) : answer);
+  }
+
+  isUp(accelerator: AcceleratorIndex): boolean {
+    return this.seatOf(accelerator).isJoined;
+  }
+
+  resize(name: string, count: number): void {
+    let first = 0;
+    for (const group of this.groups) {
+      if (group.name === name) {
+        invariant(
+          count >= 1 && count <= group.count,
+          `group '${name}': size must be in [1, ${group.count}]; was ${count}`,
+        );
+        for (let i = 0; i < group.count; i++) this.seatOf(first + i).want(first + i, i < count);
+        return;
+      }
+      first += group.count;
+    }
+    invariant(false, `no group '${name}'`);
   }
 
   /** What runs the models of a group, such as "onnxruntime 1.30.0"; part of what a profile depends on. */

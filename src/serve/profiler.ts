@@ -1,7 +1,7 @@
 /** Measures how long batches of a model take: growing sizes, every bucket, alone and with the whole group at work. */
 import { statSync } from "node:fs";
 import { cpus } from "node:os";
-import type { ModelSpec } from "../config/model.js";
+import { type ModelSpec, startCount } from "../config/model.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import {
@@ -101,7 +101,7 @@ async function measure(pool: WorkerPool, spec: ModelSpec, options: ProfileOption
     model: spec.name,
     version: spec.version,
     batchMax: Math.max(1, spec.batchSizeMax),
-    environment: environmentOf(spec, group.threads, group.count, options.runtime ?? ""),
+    environment: environmentOf(spec, group.threads, startCount(group), options.runtime ?? ""),
     points,
     fits: fitProfile(points),
     complete,
@@ -176,7 +176,12 @@ function worst(all: readonly Quantiles[]): Quantiles {
 function acceleratorsOf(pool: WorkerPool, name: string): AcceleratorIndex[] {
   let first = 0;
   for (const group of pool.groups) {
-    if (group.name === name) return Array.from({ length: group.count }, (_, i) => first + i);
+    if (group.name === name) {
+      const all = Array.from({ length: group.count }, (_, i) => first + i);
+      const up = all.filter((accelerator) => pool.isUp(accelerator));
+      // Where none is up the first says why.
+      return up.length > 0 ? up : [first];
+    }
     first += group.count;
   }
   throw new ServingError(

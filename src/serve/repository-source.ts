@@ -1,4 +1,4 @@
-import type { ModelSpec } from "../config/model.js";
+import { type ModelSpec, startCount } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { Log } from "./log.js";
 import { type ModelProfile, profileOfEmulated } from "./model-profile.js";
@@ -58,7 +58,7 @@ export class RepositorySource implements ModelSource {
     const { cacheDir, refresh, profileBudgetMs } = this.options;
     const stored = refresh
       ? null
-      : loadProfile(spec, environmentOf(spec, group.threads, group.count, runtime), cacheDir);
+      : loadProfile(spec, environmentOf(spec, group.threads, startCount(group), runtime), cacheDir);
     const staleness = stored === null ? null : (stored.staleness ?? (await this.contradiction(spec, stored.profile)));
     if (stored !== null && staleness === null) return stored.profile;
     if (stored !== null) this.log.info({ model: spec.name, because: staleness }, "the stored profile is stale");

@@ -13,6 +13,11 @@ export interface ServedQueue {
   /** l(1) of this queue, and time per request in its largest batch, µs. */
   readonly aloneUs: number;
   readonly perRequestUs: number;
+  /** l(b), µs; see core/latency.ts. */
+  readonly execUs: Float64Array;
+  /** Requests that came, and that were given up before they ran, since the autoscaler last looked. */
+  arrived: number;
+  dropped: number;
   /** Requests not ended, and batches on accelerators: 0 and 0 is when it may be removed. */
   live: number;
   batches: number;

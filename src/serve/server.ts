@@ -1,5 +1,6 @@
 import type { ModelSpec } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
+import { Autoscaler, type GroupScaling } from "./autoscaler.js";
 import type {
   Gateway,
   InferCall,
@@ -31,6 +32,7 @@ const LOAD_RETRY_MS = 1000;
 export class Server implements Gateway {
   readonly driver: LiveDriver;
   readonly models: ModelTable;
+  private readonly autoscaler: Autoscaler;
   private readonly options: ServerOptions;
   private phase: "starting" | "serving" | "lame-duck" | "closing" | "closed" = "starting";
   private failedLoads = 0;
@@ -39,6 +41,8 @@ export class Server implements Gateway {
   constructor(options: ServerOptions) {
     this.options = options;
     this.driver = new LiveDriver(options);
+    this.autoscaler = new Autoscaler(this.driver, options.pool, options.log);
+    this.driver.scaling = () => this.scaling();
     this.models = new ModelTable(options.models, options.pool, this.driver, options.log);
   }
 
@@ -47,7 +51,9 @@ export class Server implements Gateway {
     await this.driver.start();
     this.models.scan();
     if (this.options.modelControl === "none") this.failedLoads = await this.models.loadAll(LOAD_RETRY_MS);
-    if (this.phase === "starting") this.phase = "serving";
+    if (this.phase !== "starting") return;
+    this.phase = "serving";
+    this.autoscaler.start();
   }
 
   get live(): boolean {
@@ -111,6 +117,10 @@ export class Server implements Gateway {
     await this.models.unload(name);
   }
 
+  scaling(): readonly GroupScaling[] {
+    return this.autoscaler.view();
+  }
+
   metrics(): Promise<string> {
     return this.driver.metrics.text();
   }
@@ -135,6 +145,7 @@ export class Server implements Gateway {
       now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.inFlight === 0;
     while (now() < endsAt && !isQuiet()) await pause(Math.min(20, Math.max(1, (endsAt - now()) / 1000)));
     this.phase = "closing";
+    this.autoscaler.stop();
     this.driver.refuseAll();
     const leftMs = Math.max(0, (endsAt - now()) / 1000);
     // What waits may still run while time is left; then it fails, and only what runs is waited for.

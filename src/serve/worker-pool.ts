@@ -26,7 +26,9 @@ export interface RunBatch {
 
 export type PoolEvent =
   | { readonly kind: "joined"; readonly accelerator: AcceleratorIndex; readonly group: string; readonly scale: number }
-  /** Its process ended or was killed; batches in it get a `failed` event first. `willRestart`: a replacement is on its way. */
+  /** It gets no more batches; what it holds ends, and what was decided before is still run. Then it leaves, or joins again. */
+  | { readonly kind: "draining"; readonly accelerator: AcceleratorIndex }
+  /** It was drained and parked, or its process ended or was killed; batches in it get a `failed` event first. `willRestart`: a replacement is on its way. */
   | {
       readonly kind: "left";
       readonly accelerator: AcceleratorIndex;
@@ -67,7 +69,7 @@ export interface BatchTiming {
 
 export interface WorkerPool {
   readonly groups: readonly AcceleratorGroupSpec[];
-  /** Spawns every worker and loads nothing yet. Resolves when all have joined, rejects (ServingError) when one cannot start. */
+  /** Spawns every worker that is wanted and loads nothing yet. Resolves when all have joined, rejects (ServingError) when one cannot start. */
   start(onEvent: (event: PoolEvent) => void): Promise<void>;
   /** Loads a model on every accelerator of its group. Rejects with ServingError and the runtime's text; a failed load changes nothing. */
   load(model: ModelSpec): Promise<void>;
@@ -89,6 +91,13 @@ export interface WorkerPool {
   ): Promise<BatchTiming>;
   /** A worker holds at most two batches: one that runs and one that waits. */
   run(accelerator: AcceleratorIndex, batch: RunBatch): void;
+  /** Its process is up: batches may run on it, also while it drains. */
+  isUp(accelerator: AcceleratorIndex): boolean;
+  /**
+   * From now on the first `count` accelerators of a group are wanted: the others drain and are parked, those that were
+   * parked come back, at once while their process is kept warm. @param count in [1, the group's count].
+   */
+  resize(group: string, count: number): void;
   /** Ends every worker: idle ones at once, busy ones when their batch is done or after `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }

@@ -3,6 +3,7 @@
  * settled for (every batch in it fails once), replaced after a back-off, given its models again, and only then joins.
  *
  * starting -> (ready) reloading -> (models loaded) joined -> (process ended) backing-off -> starting ...; stopped from any.
+ * Where none of its accelerators is wanted (seat-parking.ts): joined -> (kept warm) retiring -> parked -> starting.
  */
 import type { AcceleratorGroupSpec, ModelSpec } from "../config/model.js";
 import type { FailCause } from "../core/outcome.js";
@@ -11,6 +12,7 @@ import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { LogLevel } from "../wire/worker-protocol.js";
 import { type Flight, FlightBook, type HangRule } from "./flight-book.js";
+import { SeatParking } from "./seat-parking.js";
 import type { Turnstile } from "./turnstile.js";
 import type { PoolEvent, RunBatch } from "./worker-pool.js";
 import { type Hello, type Request, WorkerProcess } from "./worker-process.js";
@@ -34,6 +36,10 @@ export interface SeatOptions {
   readonly warmUpMs: number;
   /** Resident memory at which the process is killed; null = no limit. */
   readonly memoryBytesMax: number | null;
+  /** Accelerators wanted at the start, the first of them; the process starts when one is. */
+  readonly active: number;
+  /** How long the process stays when none is wanted any more. */
+  readonly keepWarmMs: number;
 }
 
 export interface SeatOwner {
@@ -52,6 +58,8 @@ export interface SeatOwner {
 const HEALTHY_US = 10_000_000;
 /** An unload waits for nothing: a worker that does not answer by then stands still. */
 const UNLOAD_LIMIT_MS = 10_000;
+/** Until a process that was told to end is killed: it has nothing to finish. */
+const RETIRE_LIMIT_MS = 1000;
 /** A hang timer that fires later than this was kept from it: the server itself stood still, and nobody is to blame. */
 const TIMER_LATE_US = 250_000;
 
@@ -60,6 +68,9 @@ export class WorkerSeat {
   runtime = "";
   private process: WorkerProcess | null = null;
   private joined = false;
+  /** Told to end because none of its accelerators is wanted. */
+  private retiring = false;
+  private readonly parking: SeatParking;
   private stopping = false;
   private failures = 0;
   private joinedAt = 0 as TimeUs;
@@ -78,6 +89,7 @@ export class WorkerSeat {
     private readonly owner: SeatOwner,
   ) {
     this.flights = new FlightBook(options.scales.length, options.hang);
+    this.parking = new SeatParking(this.parkedSeat(), options.scales.length, options.active, options.keepWarmMs);
   }
 
   /** Index of its first accelerator over the server. */
@@ -89,7 +101,11 @@ export class WorkerSeat {
   }
   /** Takes batches. */
   get isJoined(): boolean {
-    return this.joined;
+    return this.joined && !this.retiring;
+  }
+  /** Some of its accelerators are wanted. */
+  get isWanted(): boolean {
+    return this.parking.isWanted;
   }
   get pid(): number {
     return this.process?.pid ?? 0;
@@ -117,6 +133,7 @@ export class WorkerSeat {
       onExit: (reason) => this.ended(child, reason),
     });
     this.process = child;
+    this.retiring = false;
     this.handles = new Set();
     this.killReason = null;
     this.hungSlot = null;
@@ -130,8 +147,55 @@ export class WorkerSeat {
     if (this.process !== child) throw new ServingError("unavailable", "the worker ended while it was given its models");
     this.joined = true;
     this.joinedAt = monotonicNow();
-    this.options.scales.forEach((scale, slot) => {
-      this.owner.emit({ kind: "joined", accelerator: this.options.first + slot, group: this.group, scale });
+    this.parking.up();
+  }
+
+  /** Whether one of its accelerators (its index over the server) is to take batches; takes effect when it can. */
+  want(accelerator: number, isWanted: boolean): void {
+    if (this.stopping) return;
+    const slot = accelerator - this.options.first;
+    if (isWanted) this.parking.unpark(slot);
+    else this.parking.park(slot);
+  }
+
+  private parkedSeat() {
+    const seat = this;
+    const accelerator = (slot: number): number => this.options.first + slot;
+    return {
+      get isUp() {
+        return seat.isJoined;
+      },
+      batchesOn: (slot: number) => this.flights.flights(slot).length,
+      emitJoined: (slot: number) => {
+        const scale = this.options.scales[slot]!;
+        this.owner.emit({ kind: "joined", accelerator: accelerator(slot), group: this.group, scale });
+      },
+      emitDraining: (slot: number) => this.owner.emit({ kind: "draining", accelerator: accelerator(slot) }),
+      emitLeft: (slot: number) => {
+        const isActive = this.parking.isActive(slot);
+        const cause = isActive ? this.causeOf(slot, 0) : "draining";
+        const willRestart = isActive && !this.stopping;
+        this.owner.emit({ kind: "left", accelerator: accelerator(slot), cause, willRestart });
+      },
+      wake: () => {
+        if (this.process === null && this.respawnTimer === null) this.startOrRetry();
+      },
+      retire: () => void this.retire(),
+    };
+  }
+
+  /** Not while a model is being loaded, measured or run on it. */
+  private async retire(): Promise<void> {
+    await this.owner.warmUps.pass(async () => {
+      const child = this.process;
+      if (child === null || !this.joined || this.stopping || this.isWanted) return;
+      if (this.timings > 0 || this.flights.count > 0) {
+        this.parking.parkIfUnused();
+        return;
+      }
+      this.retiring = true;
+      child.shutdown();
+      setTimeout(() => child.kill(), RETIRE_LIMIT_MS).unref();
     });
   }
 
@@ -214,6 +278,7 @@ export class WorkerSeat {
   /** Resolves when the process is gone. */
   async stop(graceMs: number): Promise<void> {
     this.stopping = true;
+    this.parking.stop();
     if (this.respawnTimer !== null) clearTimeout(this.respawnTimer);
     this.respawnTimer = null;
     const child = this.process;
@@ -229,6 +294,8 @@ export class WorkerSeat {
     const flight = this.flights.land(slot, batch, monotonicNow());
     if (flight !== null) this.owner.survived(flight.model);
     this.watch();
+    // Whoever asked about the batch hears of it before the accelerator leaves.
+    queueMicrotask(() => this.parking.landed(slot));
     return flight;
   }
 
@@ -282,13 +349,18 @@ export class WorkerSeat {
     this.hangTimerAt = NEVER;
     const reason = this.killReason === null ? exit : `${this.killReason} (${exit})`;
     const wasJoined = this.joined;
+    const wasRetiring = this.retiring;
     this.joined = false;
-    this.owner.log(this.stopping ? "info" : "error", `worker ${child.pid} of group '${this.group}' ended: ${reason}`);
-    if (!this.stopping) this.owner.blame(this.executing());
+    this.retiring = false;
+    const isExpected = this.stopping || wasRetiring;
+    this.owner.log(isExpected ? "info" : "error", `worker ${child.pid} of group '${this.group}' ended: ${reason}`);
+    if (!isExpected) this.owner.blame(this.executing());
     this.settle(reason);
-    if (wasJoined) this.leave();
+    if (wasJoined && !wasRetiring) this.parking.down();
     for (const wake of this.onGone.splice(0)) wake();
-    if (!this.stopping && wasJoined) this.respawnLater();
+    if (this.stopping || !wasJoined || !this.isWanted) return;
+    if (wasRetiring) this.startOrRetry();
+    else this.respawnLater();
   }
 
   /** Models of the batches at the front: the ones that may have done it. */
@@ -316,13 +388,6 @@ export class WorkerSeat {
     });
   }
 
-  private leave(): void {
-    this.options.scales.forEach((_, slot) => {
-      const accelerator = this.options.first + slot;
-      this.owner.emit({ kind: "left", accelerator, cause: this.causeOf(slot, 0), willRestart: !this.stopping });
-    });
-  }
-
   private respawnLater(): void {
     if (monotonicNow() - this.joinedAt > HEALTHY_US) this.failures = 0;
     const { respawnMinMs, respawnMaxMs } = this.options;
@@ -330,11 +395,16 @@ export class WorkerSeat {
     this.failures++;
     this.respawnTimer = setTimeout(() => {
       this.respawnTimer = null;
-      this.start().catch((error: unknown) => {
-        this.owner.log("error", `group '${this.group}': worker could not be replaced: ${(error as Error).message}`);
-        if (!this.stopping) this.respawnLater();
-      });
+      this.startOrRetry();
     }, delayMs);
+  }
+
+  private startOrRetry(): void {
+    if (!this.isWanted) return;
+    this.start().catch((error: unknown) => {
+      this.owner.log("error", `group '${this.group}': worker could not be started: ${(error as Error).message}`);
+      if (!this.stopping && this.isWanted) this.respawnLater();
+    });
   }
 }
 

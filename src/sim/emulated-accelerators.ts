@@ -20,6 +20,8 @@ export class EmulatedAccelerators {
   private readonly behind: { readonly batch: BatchId; readonly from: number; readonly us: number }[][];
   private readonly depth: number;
   private readonly ends: IndexedHeap;
+  /** Time of executions that have ended. */
+  private endedUs = 0;
 
   /** @param depth batches that one may hold. */
   constructor(count: number, depth = 2) {
@@ -65,6 +67,7 @@ export class EmulatedAccelerators {
 
   /** The running batch ended at `at`; the waiting one starts. */
   ended(id: number, at: number): void {
+    this.endedUs += Math.max(0, at - this.startedAt[id]!);
     this.running[id] = -1;
     this.ends.remove(id);
     const following = this.waiting[id]!;
@@ -76,11 +79,20 @@ export class EmulatedAccelerators {
   }
 
   /** Everything on it is lost. */
-  clear(id: number): void {
+  clear(id: number, at: number): void {
+    if (this.running[id]! >= 0) this.endedUs += Math.max(0, at - this.startedAt[id]!);
     this.running[id] = -1;
     this.waiting[id] = -1;
     this.behind[id]!.length = 0;
     this.ends.remove(id);
+  }
+
+  /** Time spent executing on all of them since the start, what runs now included. */
+  busyUs(at: number): number {
+    let us = this.endedUs;
+    for (let id = 0; id < this.running.length; id++)
+      if (this.running[id]! >= 0) us += Math.max(0, at - this.startedAt[id]!);
+    return us;
   }
 
   private wait(id: number, batch: BatchId, earliestAt: number, profiledUs: number): void {

@@ -1,5 +1,5 @@
 import type { ExpandedFault } from "../config/expand-faults.js";
-import type { ExpandedScenario } from "../config/expand-scenario.js";
+import type { ExpandedAutoscale, ExpandedScenario } from "../config/expand-scenario.js";
 import type { AcceleratorId } from "../core/accelerator-table.js";
 import type { BatchId } from "../core/batch-table.js";
 import { assertNever } from "../core/invariant.js";
@@ -13,6 +13,7 @@ import type { Report } from "../measure/report.js";
 import { createPolicy } from "../policies/registry.js";
 import { createArrivals } from "./arrivals.js";
 import { EmulatedAccelerators } from "./emulated-accelerators.js";
+import { Fleet } from "./fleet.js";
 
 export interface SimulateOptions {
   /** Default: the scenario's. */
@@ -65,7 +66,7 @@ function policyOf(scenario: ExpandedScenario, options: SimulateOptions): Policy 
 /**
  * The simulated driver: events in order of time, emulated accelerators, the scheduler's commands carried out.
  *
- * Simultaneous events are taken as: finished, fault, arrival, timer; then by accelerator or model number.
+ * Simultaneous events are taken as: finished, fault, autoscaling, arrival, timer; then by accelerator or model number.
  * After the last arrival the run drains.
  */
 export class Simulation implements CommandSink {
@@ -75,6 +76,8 @@ export class Simulation implements CommandSink {
   private readonly scenario: ExpandedScenario;
   private readonly policyName: string;
   private readonly seed: number;
+  private readonly fleet: Fleet | null;
+  private readonly isFailed: Uint8Array;
   private tags = 0;
 
   constructor(scenario: ExpandedScenario, policy: Policy, seed: number) {
@@ -105,9 +108,11 @@ export class Simulation implements CommandSink {
         lengthMax: QUEUE_LENGTH_MAX,
       });
     }
+    this.isFailed = new Uint8Array(count);
+    this.fleet = scenario.autoscale === undefined ? null : this.createFleet(scenario.autoscale);
     scenario.accelerators.forEach((accelerator, id) => {
       this.accelerators.scale[id] = accelerator.scale;
-      if (accelerator.present) this.join(id, 0);
+      if (accelerator.present && (this.fleet?.isWanted(id) ?? true)) this.join(id, 0);
     });
   }
 
@@ -124,21 +129,28 @@ export class Simulation implements CommandSink {
       const wakeAt = Math.max(now, scheduler.nextWakeAt);
       const faultAt = nextFault < faults.length ? faults[nextFault]!.at : Number.POSITIVE_INFINITY;
       const arrivalAt = arrivals.at;
-      if (endAt <= arrivalAt && endAt <= wakeAt && endAt <= faultAt) {
+      const fleetAt = this.fleet === null ? Number.POSITIVE_INFINITY : this.fleet.nextAt;
+      if (endAt <= arrivalAt && endAt <= wakeAt && endAt <= faultAt && endAt <= fleetAt) {
         if (endAt === Number.POSITIVE_INFINITY) {
           this.failWaiting(now);
           return;
         }
         now = Math.max(now, endAt);
         this.batchFinished(accelerators.nextToEnd, now);
-      } else if (faultAt <= arrivalAt && faultAt <= wakeAt) {
+      } else if (faultAt <= arrivalAt && faultAt <= wakeAt && faultAt <= fleetAt) {
         now = Math.max(now, faultAt);
         this.fault(faults[nextFault++]!, now);
+      } else if (fleetAt <= arrivalAt && fleetAt <= wakeAt) {
+        now = Math.max(now, fleetAt);
+        this.fleet!.step(now);
       } else if (arrivalAt <= wakeAt) {
         now = Math.max(now, arrivalAt);
         const { model } = arrivals;
-        if (!scheduler.arrive(model, this.tags++, now, now + sloUs[model]!, now))
+        this.fleet?.countArrival(model);
+        if (!scheduler.arrive(model, this.tags++, now, now + sloUs[model]!, now)) {
           this.collector.end(model, DROPPED, DROP_QUEUE_FULL, now, -1, now);
+          this.fleet?.countEnd(model, DROPPED, DROP_QUEUE_FULL);
+        }
         arrivals.advance();
       } else {
         now = Math.max(now, wakeAt);
@@ -148,7 +160,8 @@ export class Simulation implements CommandSink {
   }
 
   report(seed: number): Report {
-    return this.collector.report({ policy: this.policyName, seed });
+    const report = this.collector.report({ policy: this.policyName, seed });
+    return this.fleet === null ? report : { ...report, autoscale: this.fleet.report() };
   }
 
   snapshot(): CollectorSnapshot {
@@ -171,7 +184,9 @@ export class Simulation implements CommandSink {
 
   end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void {
     const { requests } = this.scheduler;
-    this.collector.end(requests.queue[request]!, outcome as 0, reason, requests.arrivalAt[request]!, execStartAt, at);
+    const model = requests.queue[request]!;
+    this.collector.end(model, outcome as 0, reason, requests.arrivalAt[request]!, execStartAt, at);
+    this.fleet?.countEnd(model, outcome, reason);
   }
 
   batchEnded(batch: BatchId, startAt: number, endAt: number): void {
@@ -209,15 +224,16 @@ export class Simulation implements CommandSink {
     const id = fault.accelerator;
     switch (fault.kind) {
       case "fail":
+        this.isFailed[id] = 1;
         this.fail(id, at);
         return;
       case "leave":
-        this.accelerators.up[id] = 0;
-        this.scheduler.leave(id, at);
+        this.leave(id, at);
         return;
       case "recover":
       case "join":
-        this.join(id, at);
+        this.isFailed[id] = 0;
+        if (this.fleet?.isWanted(id) ?? true) this.join(id, at);
         return;
       case "slow":
         // The scheduler is not told: it learns from measured batches.
@@ -236,7 +252,25 @@ export class Simulation implements CommandSink {
     for (let model = 0; model < this.scenario.models.length; model++) this.scheduler.failQueued(model, handles, at);
   }
 
+  private createFleet(autoscale: ExpandedAutoscale): Fleet {
+    const { accelerators, scheduler } = this;
+    return new Fleet(this.scenario, autoscale, {
+      join: (id, at) => this.isFailed[id] === 0 && this.join(id, at),
+      leave: (id, at) => this.leave(id, at),
+      busyUs: (at) => accelerators.busyUs(at),
+      holds: (id) => accelerators.running[id]! >= 0,
+      queueLength: (model) => scheduler.queueLength(model),
+    });
+  }
+
+  private leave(id: AcceleratorId, at: number): void {
+    if (this.accelerators.up[id] === 1) this.fleet?.countServing(-1, at);
+    this.accelerators.up[id] = 0;
+    this.scheduler.leave(id, at);
+  }
+
   private join(id: AcceleratorId, at: number): void {
+    if (this.accelerators.up[id] === 0) this.fleet?.countServing(1, at);
     this.accelerators.up[id] = 1;
     this.scheduler.join(id, this.scenario.accelerators[id]!.scale, at);
   }
@@ -245,9 +279,8 @@ export class Simulation implements CommandSink {
     const { accelerators, scheduler } = this;
     const running = accelerators.running[id]!;
     const waiting = accelerators.waitingFromLast(id);
-    accelerators.up[id] = 0;
-    accelerators.clear(id);
-    scheduler.leave(id, at);
+    accelerators.clear(id, at);
+    this.leave(id, at);
     for (const batch of waiting) scheduler.failed(batch, FAIL_WORKER_CRASHED, at);
     if (running < 0) return;
     this.wasted(running, id, at);

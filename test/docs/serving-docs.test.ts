@@ -65,6 +65,7 @@ describe("documents of the server", () => {
     const metrics = new Metrics({
       models: () => [],
       accelerators: () => [],
+      scaling: () => [],
       scheduler: () => ({
         turns: 0,
         stalls: 0,

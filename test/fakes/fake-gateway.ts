@@ -5,6 +5,7 @@
 import type { ModelSpec, TensorSpec } from "../../src/config/model.js";
 import { invariant } from "../../src/core/invariant.js";
 import { durationUs } from "../../src/core/time.js";
+import type { GroupScaling } from "../../src/serve/autoscaler.js";
 import type {
   Gateway,
   InferCall,
@@ -214,6 +215,11 @@ export class FakeGateway implements Gateway {
   async unload(name: string): Promise<void> {
     this.model(name, "");
     this.unloaded.add(name);
+  }
+
+  groups: GroupScaling[] = [];
+  scaling(): readonly GroupScaling[] {
+    return this.groups;
   }
 
   async metrics(): Promise<string> {

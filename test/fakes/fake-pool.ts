@@ -2,7 +2,7 @@
  * Accelerators on timers of this process. It asserts the pool's protocol: at most two batches on an accelerator, no
  * batch on one that left, every batch answered once.
  */
-import type { AcceleratorGroupSpec, ModelSpec } from "../../src/config/model.js";
+import { type AcceleratorGroupSpec, type ModelSpec, startCount } from "../../src/config/model.js";
 import { invariant } from "../../src/core/invariant.js";
 import type { FailCause } from "../../src/core/outcome.js";
 import { durationUs, timeUs } from "../../src/core/time.js";
@@ -15,6 +15,7 @@ interface Lane {
   startedAt: number;
   timer: NodeJS.Timeout | null;
   isUp: boolean;
+  isWanted: boolean;
   /** Runs take this many ms more. */
   stallMs: number;
 }
@@ -48,13 +49,21 @@ export class FakePool implements WorkerPool {
       startedAt: 0,
       timer: null,
       isUp: false,
+      isWanted: true,
       stallMs: 0,
     }));
   }
 
   async start(onEvent: (event: PoolEvent) => void): Promise<void> {
     this.emit = onEvent;
-    for (let accelerator = 0; accelerator < this.lanes.length; accelerator++) this.join(accelerator);
+    let accelerator = 0;
+    for (const group of this.groups) {
+      const start = startCount(group);
+      for (let i = 0; i < group.count; i++, accelerator++) {
+        this.lanes[accelerator]!.isWanted = i < start;
+        if (i < start) this.join(accelerator);
+      }
+    }
   }
 
   async load(model: ModelSpec): Promise<void> {
@@ -118,12 +127,50 @@ export class FakePool implements WorkerPool {
     for (const { batch } of lost)
       this.emit({ kind: "failed", accelerator, batch, cause: "worker-crashed", message: "crashed by the test" });
     this.emit({ kind: "left", accelerator, cause: "worker-crashed", willRestart: restartMs !== null });
-    if (restartMs !== null) setTimeout(() => this.join(accelerator), restartMs);
+    if (restartMs !== null) setTimeout(() => lane.isWanted && this.join(accelerator), restartMs);
   }
 
   /** What begins from now takes `ms` more; and what runs, too. */
   stall(accelerator: number, ms: number): void {
     this.lanes[accelerator]!.stallMs = ms;
+  }
+
+  isUp(accelerator: number): boolean {
+    return this.lanes[accelerator]!.isUp;
+  }
+
+  /** Those beyond `count` drain, and leave when they hold nothing; those that come join after `startMs`. */
+  startMs = 0;
+  readonly sizes = new Map<string, number>();
+  resize(name: string, count: number): void {
+    this.sizes.set(name, count);
+    let first = 0;
+    for (const group of this.groups) {
+      if (group.name === name) for (let i = 0; i < group.count; i++) this.want(first + i, i < count);
+      first += group.count;
+    }
+  }
+
+  private want(accelerator: number, isWanted: boolean): void {
+    const lane = this.lanes[accelerator]!;
+    if (lane.isWanted === isWanted) return;
+    lane.isWanted = isWanted;
+    if (!isWanted) {
+      if (!lane.isUp) return;
+      this.emit({ kind: "draining", accelerator });
+      setTimeout(() => this.leaveWhenEmpty(accelerator), 20);
+    } else if (lane.isUp) this.join(accelerator);
+    else setTimeout(() => lane.isWanted && !lane.isUp && this.join(accelerator), this.startMs);
+  }
+
+  private leaveWhenEmpty(accelerator: number): void {
+    const lane = this.lanes[accelerator]!;
+    if (lane.isWanted || !lane.isUp) return;
+    if (lane.running !== null || lane.waiting.length > 0) setTimeout(() => this.leaveWhenEmpty(accelerator), 1);
+    else {
+      lane.isUp = false;
+      this.emit({ kind: "left", accelerator, cause: "draining", willRestart: false });
+    }
   }
 
   async stop(): Promise<void> {

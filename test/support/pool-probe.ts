@@ -17,6 +17,7 @@ export class PoolProbe {
   readonly violations: string[] = [];
   private readonly open = new Map<number, { accelerator: number; settle: (event: Ended) => void }>();
   private readonly joined = new Set<number>();
+  private readonly draining = new Set<number>();
   private watchers: { test: (event: PoolEvent) => boolean; resolve: (event: PoolEvent) => void }[] = [];
 
   constructor(groups: readonly AcceleratorGroupSpec[], options: ProcessPoolOptions = {}) {
@@ -50,13 +51,17 @@ export class PoolProbe {
     if (kind === "joined") {
       if (this.joined.has(accelerator)) this.violations.push(`accelerator ${accelerator} joined twice`);
       this.joined.add(accelerator);
+      this.draining.delete(accelerator);
+    } else if (kind === "draining") {
+      if (!this.joined.delete(accelerator)) this.violations.push(`accelerator ${accelerator} drains and was not there`);
+      this.draining.add(accelerator);
     } else if (kind === "left") {
-      if (!this.joined.delete(accelerator))
+      if (!this.joined.delete(accelerator) && !this.draining.delete(accelerator))
         this.violations.push(`accelerator ${accelerator} left without having joined`);
       for (const [batch, open] of this.open)
         if (open.accelerator === accelerator)
           this.violations.push(`accelerator ${accelerator} left before batch ${batch} was settled`);
-    } else if (kind === "finished" && !this.joined.has(accelerator))
+    } else if (kind === "finished" && !this.joined.has(accelerator) && !this.draining.has(accelerator))
       this.violations.push(`batch ${event.batch} finished on accelerator ${accelerator}, which is not there`);
   }
 
@@ -85,6 +90,13 @@ export class PoolProbe {
   /** The next event that fits. */
   next(test: (event: PoolEvent) => boolean): Promise<PoolEvent> {
     return new Promise((resolve) => this.watchers.push({ test, resolve }));
+  }
+
+  /** The first event of this kind and accelerator after the first `from` events; at once when it has been. */
+  event(kind: PoolEvent["kind"], accelerator: number, from = 0): Promise<PoolEvent> {
+    const fits = (event: PoolEvent): boolean => event.kind === kind && event.accelerator === accelerator;
+    const past = this.events.slice(from).find(fits);
+    return past === undefined ? this.next(fits) : Promise.resolve(past);
   }
 
   get inFlight(): number {

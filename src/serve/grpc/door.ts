@@ -1,5 +1,5 @@
 /**
- * The gRPC door: inference.GRPCInferenceService, health and reflection.
+ * The gRPC door: inference.GRPCInferenceService, KEDA's external scaler, health and reflection.
  *
  * Requests of ModelInfer arrive here as bytes, so that the door's limits are checked before anything is decoded.
  */
@@ -16,11 +16,13 @@ import { ReflectionService } from "@grpc/reflection";
 import { service as healthService } from "grpc-health-check";
 import { BodyPool } from "../../wire/body-pool.js";
 import { FILE_DESCRIPTORS } from "../../wire/proto/descriptors.js";
+import { ExternalScalerService } from "../../wire/proto/externalscaler.js";
 import { GRPCInferenceServiceService } from "../../wire/proto/inference.js";
 import { Admission } from "../admission.js";
 import { BODY_BYTES_MAX_DEFAULT, type Door, type DoorOptions } from "../door.js";
 import type { Gateway } from "../gateway.js";
 import { type CallContext, InferCallInFlight } from "./call.js";
+import { ExternalScaler } from "./external-scaler.js";
 import { Health } from "./health.js";
 import { createMethods } from "./methods.js";
 import { receiptInterceptor, receiptOf } from "./receipt.js";
@@ -53,6 +55,8 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
     modelStreamInfer: (call: ServerDuplexStream<Buffer, Uint8Array>) => serveStream(context, call),
   } as UntypedServiceImplementation);
   server.addService(healthService as unknown as ServiceDefinition, health.handlers);
+  const scaler = new ExternalScaler(gateway, options);
+  server.addService(ExternalScalerService, scaler.handlers as unknown as UntypedServiceImplementation);
   addReflection(server);
 
   const host = options.host ?? "127.0.0.1";
@@ -69,6 +73,7 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
     close(graceMs) {
       closed ??= new Promise((resolve) => {
         health.close();
+        scaler.close();
         const timer = setTimeout(() => server.forceShutdown(), graceMs);
         server.tryShutdown(() => {
           clearTimeout(timer);
