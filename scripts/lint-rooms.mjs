@@ -11,6 +11,7 @@ const rooms = {
   measure: ["core"],
   sim: ["core", "policies", "measure", "config"],
   wire: ["core"],
+  threads: ["core", "policies", "wire"],
   worker: ["core", "wire", "config"],
   serve: ["core", "policies", "measure", "wire", "config"],
   load: ["core", "measure", "wire"],

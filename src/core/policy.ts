@@ -121,6 +121,8 @@ export const ASKED = -2;
 export interface ArbiterView {
   readonly accelerators: AcceleratorTable;
   readonly offers: OfferTable;
+  /** A queue has been asked, and here nothing is decided before its answer: `wake` comes again. False in one thread. */
+  readonly mustWait: boolean;
   /**
    * This accelerator is the queue's. The queue takes its members when it hears of it (late binding).
    * @returns the batch, already committed (accelerators.freeAt is its planned end), or -1: the accelerator stays as it
@@ -164,6 +166,8 @@ export interface Queue {
    * there counted as if they waited; 0: none. Changes nothing. Only for arbiters that weigh queues by it.
    */
   countAt?(accelerator: AcceleratorId, at: number): number;
+  /** Separable policies have it: gives every waiting request away and is empty (it moves to another thread). */
+  giveAway?(to: (request: RequestHandle, alone: boolean) => void): void;
 }
 
 export interface Arbiter {

@@ -63,6 +63,8 @@ export class Scheduler implements CoreView {
   readonly batches: BatchTable;
   readonly accelerators: AcceleratorTable;
   readonly offers = new OfferTable(16);
+  /** Queues answer at once. */
+  readonly mustWait = false;
   network: NetworkDelays;
   private readonly queueSide: QueueSide;
   private readonly acceleratorSide: AcceleratorSide;

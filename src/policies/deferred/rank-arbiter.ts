@@ -70,7 +70,7 @@ export class RankArbiter implements Arbiter {
 
   queueAdded(key: QueueKey): void {
     if (key < this.queuesMax) return;
-    this.queuesMax *= 2;
+    while (key >= this.queuesMax) this.queuesMax *= 2;
     this.waiting.grow(this.queuesMax);
     this.open.grow(this.queuesMax);
     const seen = new Float64Array(this.queuesMax);
@@ -136,6 +136,7 @@ export class RankArbiter implements Arbiter {
     if (this.lookAt <= at) this.look(at);
     for (let turn = 0; ; turn++) {
       if (turn > TURNS_MAX) violated(`the arbiter took ${turn} decisions at ${at} without coming to rest`);
+      if (this.core.mustWait) return;
       if (this.open.size > 0 && this.idle.size > 0) this.grantIdle(at);
       else if (this.waiting.topPriority() <= at) this.offerOpened(this.waiting.pop(), at);
       else if (this.mayLeaveEarly(at)) this.offerOpened(this.waiting.pop(), at);

@@ -125,6 +125,14 @@ export class WindowQueue implements Queue {
     this.refresh(at);
   }
 
+  giveAway(to: (request: RequestHandle, alone: boolean) => void): void {
+    for (const request of this.solo.splice(0)) to(request, true);
+    const { pending } = this;
+    for (let index = 0; index < pending.length; index++) to(pending.handleAt(index), false);
+    pending.removeFront(pending.length);
+    this.size = 0;
+  }
+
   refreshDemand(at: number): void {
     if (this.recent === null) return;
     this.core.offers.demand[this.key] = (this.recent.perUs(at) * this.fastUs[this.target]!) / this.target;
