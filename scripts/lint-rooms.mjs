@@ -12,6 +12,7 @@ const rooms = {
   scaling: ["core", "policies"],
   sim: ["core", "policies", "measure", "scaling", "config"],
   wire: ["core"],
+  threads: ["core", "policies", "wire"],
   worker: ["core", "wire", "config"],
   serve: ["core", "policies", "measure", "scaling", "wire", "config"],
   load: ["core", "measure", "wire"],

@@ -110,6 +110,18 @@ export class ProfiledLatency implements LatencyModel {
     return this.compile();
   }
 
+  /** Multiple of the profile that execUs holds now. */
+  get multiple(): number {
+    return this.compiled;
+  }
+
+  /** Plans with what a model of the same profile has learnt elsewhere (in the thread that hears of measurements). */
+  adopt(multiple: number): void {
+    this.factor = multiple;
+    this.variance = 0;
+    this.compile();
+  }
+
   private get planned(): number {
     return this.factor + Math.sqrt(this.variance);
   }

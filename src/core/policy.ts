@@ -1,6 +1,7 @@
 /**
  * What a policy supplies: queues (who goes together, who is dropped, how much work) and an arbiter (when, and on which
- * accelerator). They never call each other; the scheduler carries their messages, in one thread by a call.
+ * accelerator). They never call each other; the scheduler carries their messages: in one thread by a call, between
+ * threads by records (src/threads), where the policy is separable.
  */
 import type { AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
 import type { BatchId, BatchTable } from "./batch-table.js";
@@ -61,6 +62,14 @@ export class OfferTable {
     this.pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
   }
 
+  /** No offer, as if the queue had never been. */
+  clear(key: QueueKey): void {
+    this.size[key] = 0;
+    this.demand[key] = 0;
+    this.mayLeaveIdle[key] = 0;
+    this.pin[key] = ANY_ACCELERATOR;
+  }
+
   grow(capacity: number): void {
     const size = new Int32Array(capacity);
     size.set(this.size);
@@ -79,26 +88,56 @@ export class OfferTable {
   }
 }
 
-/** What queues and arbiters see of the scheduler. */
-export interface CoreView {
+/** What a queue that plans for itself may know of accelerators: in a thread of its own, what it was last told. */
+export interface AcceleratorView {
+  /** Accelerators present. */
+  readonly count: number;
+  /** Scale of the fastest present; 1 when none is. */
+  readonly fastestScale: number;
+  /** Of the accelerator it was granted. */
+  readonly scale: Float64Array;
+  readonly freeAt: Float64Array;
+  inFlight(id: AcceleratorId): number;
+  isOnTrial(id: AcceleratorId): boolean;
+}
+
+/** What a queue sees that can live in a thread of its own (Symphony's ModelThread). */
+export interface QueueView {
   readonly requests: RequestTable;
   readonly batches: BatchTable;
-  readonly accelerators: AcceleratorTable;
+  readonly accelerators: AcceleratorView;
   readonly offers: OfferTable;
   readonly network: NetworkDelays;
-  /** From a queue: its offer changed. */
+  /** Its offer changed. */
   offerChanged(key: QueueKey, at: number): void;
-  /** From a queue: gives up a request that waits in it (and is already out of its lists). */
+  /** Gives up a request that waits in it (and is already out of its lists). */
   drop(request: RequestHandle, reason: number, at: number): void;
+}
+
+/** Answer of `grant`: the queue lives elsewhere and has been asked; it answers through `Arbiter.answered`. */
+export const ASKED = -2;
+
+/** What an arbiter sees that can live in a thread of its own (Symphony's RankThread). */
+export interface ArbiterView {
+  readonly accelerators: AcceleratorTable;
+  readonly offers: OfferTable;
+  /** A queue has been asked, and here nothing is decided before its answer: `wake` comes again. False in one thread. */
+  readonly mustWait: boolean;
   /**
-   * From an arbiter: this accelerator is the queue's. The queue takes its members now (late binding).
-   * @returns the batch, already committed (accelerators.freeAt is its planned end), or -1: the accelerator stays as it was.
+   * This accelerator is the queue's. The queue takes its members when it hears of it (late binding).
+   * @returns the batch, already committed (accelerators.freeAt is its planned end), or -1: the accelerator stays as it
+   *   was; or ASKED: until the answer the queue has no offer and the accelerator is nobody's.
    */
   grant(key: QueueKey, accelerator: AcceleratorId, at: number): BatchId;
-  /** From an arbiter: the queue's offer ran out of time unserved; it must look again. */
+  /** The queue's offer ran out of time unserved; it must look again. */
   expired(key: QueueKey, at: number): void;
-  /** From an arbiter: demand of a queue may be stale; refresh offers.demand. */
+  /** Demand of a queue may be stale; refresh offers.demand. */
   refreshDemand(key: QueueKey, at: number): void;
+}
+
+/** What queues and arbiters see of the scheduler. */
+export interface CoreView extends QueueView, ArbiterView {
+  readonly accelerators: AcceleratorTable;
   /** From an arbiter: how many requests would the queue run on this accelerator, were it granted now? See Queue.countAt. */
   countAt(key: QueueKey, accelerator: AcceleratorId, at: number): number;
   /**
@@ -127,6 +166,8 @@ export interface Queue {
    * there counted as if they waited; 0: none. Changes nothing. Only for arbiters that weigh queues by it.
    */
   countAt?(accelerator: AcceleratorId, at: number): number;
+  /** Separable policies have it: gives every waiting request away and is empty (it moves to another thread). */
+  giveAway?(to: (request: RequestHandle, alone: boolean) => void): void;
 }
 
 export interface Arbiter {
@@ -140,6 +181,8 @@ export interface Arbiter {
   /** Earliest moment at which `wake` has something to do; Infinity when nothing waits on time. */
   readonly nextWakeAt: number;
   wake(at: number): void;
+  /** Separable policies have it: what came of a grant that was ASKED. The batch, when taken, is committed. */
+  answered?(key: QueueKey, accelerator: AcceleratorId, isTaken: boolean, isStillOffered: boolean, at: number): void;
 }
 
 /** A row of the table of systems. */
@@ -149,4 +192,10 @@ export interface Policy {
   readonly depth?: number;
   createQueue(key: QueueKey, spec: QueueSpec, core: CoreView): Queue;
   createArbiter(core: CoreView): Arbiter;
+}
+
+/** A policy whose queues and arbiter know no more of each other than offers and grants: it can run on many threads. */
+export interface SeparablePolicy extends Policy {
+  createQueue(key: QueueKey, spec: QueueSpec, core: QueueView): Queue;
+  createArbiter(core: ArbiterView): Arbiter;
 }

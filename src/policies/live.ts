@@ -3,7 +3,7 @@
  * (deferred, eager or timeout; with or without an SLO) as plain numbers, so that they fit a ring record and an event log.
  */
 import { invariant } from "../core/invariant.js";
-import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
+import type { ArbiterView, QueueKey, QueueSpec, QueueView, SeparablePolicy } from "../core/policy.js";
 import { RankArbiter } from "./deferred/rank-arbiter.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type { DeferredOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
@@ -25,15 +25,15 @@ export const LIVE_DEFAULTS: LiveDefaults = { idleDispatch: true, rateWindowUs: 1
 const TIMEOUT_FRACTION = 0.3;
 
 /** Every queue added must be a LiveQueueSpec. */
-export function livePolicy(): Policy {
+export function livePolicy(): SeparablePolicy {
   return {
     name: "live",
-    createQueue: (key: QueueKey, spec: QueueSpec, core: CoreView) => {
+    createQueue: (key: QueueKey, spec: QueueSpec, core: QueueView) => {
       invariant("window" in spec, `queue ${key} of the live policy must bring window options`);
       return new WindowQueue(key, spec, core, (spec as LiveQueueSpec).window);
     },
     // Queues say each whether they may leave idle.
-    createArbiter: (core: CoreView) => new RankArbiter(core, { idleDispatch: true }),
+    createArbiter: (core: ArbiterView) => new RankArbiter(core, { idleDispatch: true }),
   };
 }
 

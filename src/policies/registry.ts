@@ -1,5 +1,5 @@
 import { invariant } from "../core/invariant.js";
-import type { CoreView, Policy, QueueKey, QueueSpec } from "../core/policy.js";
+import type { ArbiterView, CoreView, Policy, QueueKey, QueueSpec, QueueView, SeparablePolicy } from "../core/policy.js";
 import { ClockworkArbiter } from "./baselines/clockwork-arbiter.js";
 import { ClockworkQueue } from "./baselines/clockwork-queue.js";
 import { NexusArbiter } from "./baselines/nexus-arbiter.js";
@@ -37,11 +37,12 @@ function windowPolicy(
   name: string,
   idleDispatch: boolean,
   optionsFor: (spec: QueueSpec) => WindowQueueOptions,
-): Policy {
+): SeparablePolicy {
   return {
     name,
-    createQueue: (key: QueueKey, spec: QueueSpec, core: CoreView) => new WindowQueue(key, spec, core, optionsFor(spec)),
-    createArbiter: (core: CoreView) => new RankArbiter(core, { idleDispatch }),
+    createQueue: (key: QueueKey, spec: QueueSpec, core: QueueView) =>
+      new WindowQueue(key, spec, core, optionsFor(spec)),
+    createArbiter: (core: ArbiterView) => new RankArbiter(core, { idleDispatch }),
   };
 }
 
@@ -56,7 +57,7 @@ function shared(
 }
 
 /** Symphony: Algorithm 1 and Appendix D. */
-export function deferred(options: DeferredOptions = {}): Policy {
+export function deferred(options: DeferredOptions = {}): SeparablePolicy {
   const idleDispatch = options.idle_dispatch ?? false;
   return windowPolicy("deferred", idleDispatch, () => ({
     opens: "frontrun",
@@ -68,7 +69,7 @@ export function deferred(options: DeferredOptions = {}): Policy {
 }
 
 /** A batch leaves as soon as an accelerator is free (Symphony §3.4 with k = 0). */
-export function eager(options: EagerOptions = {}): Policy {
+export function eager(options: EagerOptions = {}): SeparablePolicy {
   return windowPolicy("eager", false, () => ({
     opens: "eager",
     timeoutUs: 0,
@@ -79,7 +80,7 @@ export function eager(options: EagerOptions = {}): Policy {
 }
 
 /** A batch leaves when its earliest request has waited a fixed time (Symphony §3.4: exec = max(now, a + k)). */
-export function timeout(options: TimeoutOptions): Policy {
+export function timeout(options: TimeoutOptions): SeparablePolicy {
   return windowPolicy("timeout", false, (spec) => ({
     opens: "timeout",
     timeoutUs:
@@ -183,11 +184,12 @@ export function shepherd(options: ShepherdOptions = {}): Policy {
   };
 }
 
+/** Policies that can run on many threads. */
+const SEPARABLE: Readonly<Record<string, (options: never) => SeparablePolicy>> = { deferred, eager, timeout };
+
 /** Every policy by its configured name. Options have been checked against the schema of the policy. */
 const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
-  deferred,
-  eager,
-  timeout,
+  ...SEPARABLE,
   tfserving,
   triton,
   clockwork,
@@ -200,5 +202,15 @@ export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
 export function createPolicy(name: string, options: Readonly<Record<string, unknown>>): Policy {
   const create = POLICIES[name];
   invariant(create !== undefined, `policy must be one of ${POLICY_NAMES.join(", ")}; was ${name}`);
+  return create(options as never);
+}
+
+/** @throws InvariantViolation when queues and arbiter of the policy must share one thread. */
+export function createSeparablePolicy(name: string, options: Readonly<Record<string, unknown>>): SeparablePolicy {
+  const create = SEPARABLE[name];
+  invariant(
+    create !== undefined,
+    `policy on many threads must be one of ${Object.keys(SEPARABLE).join(", ")}; was ${name}`,
+  );
   return create(options as never);
 }

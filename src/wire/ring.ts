@@ -7,7 +7,7 @@
  */
 import { invariant } from "../core/invariant.js";
 
-/** Doubles per record. */
+/** Doubles per record unless a ring is made with another width. */
 export const RING_WIDTH = 12;
 /** Records published so far, modulo 2^32; what a reader sleeps on. */
 const TAIL = 0;
@@ -18,15 +18,18 @@ const CONTROL_LENGTH = 32;
 export interface RingMemory {
   readonly control: SharedArrayBuffer;
   readonly cells: SharedArrayBuffer;
+  /** Doubles per record. */
+  readonly width: number;
 }
 
-/** @param records capacity; a power of two in [2, 2^24]. */
-export function createRing(records: number): RingMemory {
+/** @param records capacity; a power of two in [2, 2^24]. @param width doubles per record. */
+export function createRing(records: number, width = RING_WIDTH): RingMemory {
   const isPower = Number.isInteger(records) && records >= 2 && records <= 2 ** 24 && (records & (records - 1)) === 0;
   invariant(isPower, `ring capacity must be a power of two in [2, 2^24]; was ${records}`);
   return {
     control: new SharedArrayBuffer(CONTROL_LENGTH * Int32Array.BYTES_PER_ELEMENT),
-    cells: new SharedArrayBuffer(records * RING_WIDTH * Float64Array.BYTES_PER_ELEMENT),
+    cells: new SharedArrayBuffer(records * width * Float64Array.BYTES_PER_ELEMENT),
+    width,
   };
 }
 
@@ -35,38 +38,49 @@ export class RingWriter {
   readonly cells: Float64Array;
   readonly capacity: number;
   private readonly control: Int32Array;
+  private readonly width: number;
   private readonly mask: number;
   private tail: number;
   private published: number;
+  /** Records released when the writer last looked: it looks again when the ring seems full. */
+  private headSeen: number;
 
   constructor(memory: RingMemory) {
     this.control = new Int32Array(memory.control);
     this.cells = new Float64Array(memory.cells);
-    this.capacity = this.cells.length / RING_WIDTH;
+    this.width = memory.width;
+    this.capacity = this.cells.length / memory.width;
     this.mask = this.capacity - 1;
     this.tail = Atomics.load(this.control, TAIL);
     this.published = this.tail;
+    this.headSeen = Atomics.load(this.control, HEAD);
   }
 
   /** Records that can be claimed now. */
   get free(): number {
-    return this.capacity - ((this.tail - Atomics.load(this.control, HEAD)) | 0);
+    this.headSeen = Atomics.load(this.control, HEAD);
+    return this.capacity - ((this.tail - this.headSeen) | 0);
   }
 
   /** @returns offset of a fresh record in `cells`, or -1 when the ring is full. The reader sees it after `publish`. */
   claim(): number {
-    if (this.free <= 0) return -1;
-    const offset = (this.tail & this.mask) * RING_WIDTH;
+    if (((this.tail - this.headSeen) | 0) >= this.capacity && this.free <= 0) return -1;
+    const offset = (this.tail & this.mask) * this.width;
     this.tail = (this.tail + 1) | 0;
     return offset;
   }
 
   /** Shows the reader everything claimed so far and wakes it; nothing happens when there is nothing new. */
   publish(): void {
-    if (this.tail === this.published) return;
+    if (this.show()) Atomics.notify(this.control, TAIL);
+  }
+
+  /** Shows the reader everything claimed so far and leaves it asleep. @returns false: there was nothing new. */
+  show(): boolean {
+    if (this.tail === this.published) return false;
     this.published = this.tail;
     Atomics.store(this.control, TAIL, this.tail);
-    Atomics.notify(this.control, TAIL);
+    return true;
   }
 
   /** Sleeps until the reader released something or `timeoutMs` passed. Never on a main thread. */
@@ -80,13 +94,15 @@ export class RingWriter {
 export class RingReader {
   readonly cells: Float64Array;
   private readonly control: Int32Array;
+  private readonly width: number;
   private readonly mask: number;
   private head: number;
 
   constructor(memory: RingMemory) {
     this.control = new Int32Array(memory.control);
     this.cells = new Float64Array(memory.cells);
-    this.mask = this.cells.length / RING_WIDTH - 1;
+    this.width = memory.width;
+    this.mask = this.cells.length / memory.width - 1;
     this.head = Atomics.load(this.control, HEAD);
   }
 
@@ -97,7 +113,7 @@ export class RingReader {
 
   /** Offset in `cells` of the index-th unreleased record, index in [0, available). Valid until released. */
   offsetAt(index: number): number {
-    return ((this.head + index) & this.mask) * RING_WIDTH;
+    return ((this.head + index) & this.mask) * this.width;
   }
 
   /** Gives the first `count` records back to the writer. */

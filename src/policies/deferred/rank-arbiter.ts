@@ -1,7 +1,7 @@
 import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
 import { violated } from "../../core/invariant.js";
-import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
+import { type Arbiter, type ArbiterView, ASKED, type QueueKey } from "../../core/policy.js";
 
 /**
  * While something idles and something waits, demand is looked at anew this often, µs: it falls with time alone, and
@@ -19,6 +19,9 @@ export interface RankArbiterOptions {
 
 /** Decisions at one moment, far above what queues and accelerators can need: ends the process rather than hang it. */
 const TURNS_MAX = 1_000_000;
+/** Values of `asked`. */
+const ASKED_IDLE = 1;
+const ASKED_AHEAD = 2;
 /** Order of the first straggler: behind every accelerator id. */
 const SLOW = 2 ** 32;
 
@@ -45,26 +48,29 @@ export class RankArbiter implements Arbiter {
   private readonly busy: IndexedHeap;
   /** Idle accelerators that refused every open offer (too slow for it), until offers change. */
   private readonly refused: IndexedHeap;
+  /** Granted to a queue that has not answered yet (so in none of these heaps): idle then, or ahead; 0: not. */
+  private readonly asked: Uint8Array;
   private demandSeen = new Float64Array(16);
   private demandTotal = 0;
   private demandCursor = 0;
   /** Next look at whether offers that wait beside idle accelerators may go; Infinity: none is needed. */
   private lookAt = Number.POSITIVE_INFINITY;
   private queuesMax = 16;
-  private readonly core: CoreView;
+  private readonly core: ArbiterView;
   private readonly idleDispatch: boolean;
 
-  constructor(core: CoreView, options: RankArbiterOptions) {
+  constructor(core: ArbiterView, options: RankArbiterOptions) {
     this.core = core;
     this.idleDispatch = options.idleDispatch;
     this.idle = new IndexedHeap(core.accelerators.capacity);
     this.busy = new IndexedHeap(core.accelerators.capacity);
     this.refused = new IndexedHeap(core.accelerators.capacity);
+    this.asked = new Uint8Array(core.accelerators.capacity);
   }
 
   queueAdded(key: QueueKey): void {
     if (key < this.queuesMax) return;
-    this.queuesMax *= 2;
+    while (key >= this.queuesMax) this.queuesMax *= 2;
     this.waiting.grow(this.queuesMax);
     this.open.grow(this.queuesMax);
     const seen = new Float64Array(this.queuesMax);
@@ -102,6 +108,7 @@ export class RankArbiter implements Arbiter {
     this.refused.remove(id);
     this.busy.remove(id);
     this.idle.remove(id);
+    if (this.asked[id] !== 0) return;
     if (inFlight === 0) {
       this.idle.set(id, this.order(id));
       // A queue that is not yet due may go at once now that something is idle.
@@ -129,6 +136,7 @@ export class RankArbiter implements Arbiter {
     if (this.lookAt <= at) this.look(at);
     for (let turn = 0; ; turn++) {
       if (turn > TURNS_MAX) violated(`the arbiter took ${turn} decisions at ${at} without coming to rest`);
+      if (this.core.mustWait) return;
       if (this.open.size > 0 && this.idle.size > 0) this.grantIdle(at);
       else if (this.waiting.topPriority() <= at) this.offerOpened(this.waiting.pop(), at);
       else if (this.mayLeaveEarly(at)) this.offerOpened(this.waiting.pop(), at);
@@ -171,18 +179,21 @@ export class RankArbiter implements Arbiter {
       }
     }
     this.open.remove(key);
-    if (core.grant(key, id, at) >= 0) {
-      this.noteBusy(id);
-      return;
-    }
-    // Nothing was taken. Either a fresh look found that the offer is not due (the accelerator is still good for others),
-    // or this accelerator is too slow for it: then neither asks the other again until an offer opens.
-    if (!this.isStillOffered(key, at)) {
+    const batch = core.grant(key, id, at);
+    if (batch === ASKED) this.asked[id] = ASKED_IDLE;
+    else if (batch >= 0) this.noteBusy(id);
+    else this.declinedIdle(key, id, this.isStillOffered(key, at));
+  }
+
+  /** Nothing was taken of an idle accelerator. */
+  private declinedIdle(key: QueueKey, id: AcceleratorId, isStillOffered: boolean): void {
+    // Either a fresh look found that the offer is not due (the accelerator is still good for others), or this accelerator
+    // is too slow for it: then neither asks the other again until an offer opens.
+    if (!isStillOffered) {
       this.idle.set(id, this.order(id));
       return;
     }
-    this.waiting.remove(key);
-    this.open.set(key, core.offers.rank[key]!);
+    this.reopen(key);
     this.refused.set(id, this.order(id));
   }
 
@@ -191,12 +202,48 @@ export class RankArbiter implements Arbiter {
     if (id < 0) return;
     this.open.remove(key);
     this.busy.remove(id);
-    if (this.core.grant(key, id, at) >= 0) return;
-    if (!this.isStillOffered(key, at)) {
-      this.noteBusy(id);
+    const batch = this.core.grant(key, id, at);
+    if (batch === ASKED) this.asked[id] = ASKED_AHEAD;
+    else if (batch < 0) this.declinedAhead(key, id, this.isStillOffered(key, at));
+  }
+
+  /** Nothing was taken of an accelerator that still holds a batch. */
+  private declinedAhead(key: QueueKey, id: AcceleratorId, isStillOffered: boolean): void {
+    // When it will be free too late for this offer, it is not asked again until it is free.
+    if (isStillOffered) this.reopen(key);
+    else this.noteBusy(id);
+  }
+
+  /**
+   * The answer to a grant that was ASKED: what `grant` says at once in one thread. The queue's offer of after the grant,
+   * if any, has been told before. Meanwhile the accelerator may have left, and what it held may have ended.
+   */
+  answered(key: QueueKey, id: AcceleratorId, isTaken: boolean, isStillOffered: boolean, at: number): void {
+    const { accelerators } = this.core;
+    const asked = this.asked[id];
+    this.asked[id] = 0;
+    if (accelerators.present[id] === 0) {
+      if (!isTaken && isStillOffered) this.reopen(key);
       return;
     }
-    // It will be free too late for this offer: it is not asked again until it is free.
+    const inFlight = accelerators.inFlight(id);
+    if (isTaken) {
+      // Taken behind a batch, it is full; if that batch has ended since, it holds one.
+      if (inFlight <= 1) this.accelerated(id, at);
+      return;
+    }
+    if (asked === ASKED_AHEAD && inFlight > 0) this.declinedAhead(key, id, isStillOffered);
+    else if (asked === ASKED_IDLE && inFlight === 0) this.declinedIdle(key, id, isStillOffered);
+    else {
+      // It is not what was refused any more.
+      if (isStillOffered) this.reopen(key);
+      this.accelerated(id, at);
+    }
+  }
+
+  /** The offer goes on looking for an accelerator: it is open still. */
+  private reopen(key: QueueKey): void {
+    if (this.core.offers.size[key] === 0) return;
     this.waiting.remove(key);
     this.open.set(key, this.core.offers.rank[key]!);
   }

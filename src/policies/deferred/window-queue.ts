@@ -13,7 +13,7 @@ import {
   DROP_INFEASIBLE,
   DROP_PREDICTED_LATE,
 } from "../../core/outcome.js";
-import type { CoreView, NetworkDelays, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
+import type { NetworkDelays, Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
 import { RateMeter, RecentRate } from "../../core/rate-meter.js";
 import type { RequestHandle } from "../../core/request-table.js";
 import { linkAlone, linkFront } from "../link-members.js";
@@ -70,7 +70,7 @@ export class WindowQueue implements Queue {
   private size = 0;
   private readonly key: QueueKey;
   private readonly spec: QueueSpec;
-  private readonly core: CoreView;
+  private readonly core: QueueView;
   private readonly options: WindowQueueOptions;
   private readonly sizeMax: number;
   /** l(b) on the fastest accelerator present, and with the delays before it: what every plan but a grant's is made with. */
@@ -81,7 +81,7 @@ export class WindowQueue implements Queue {
   private plannedVersion = 0;
   private plannedNetwork: NetworkDelays | null = null;
 
-  constructor(key: QueueKey, spec: QueueSpec, core: CoreView, options: WindowQueueOptions) {
+  constructor(key: QueueKey, spec: QueueSpec, core: QueueView, options: WindowQueueOptions) {
     this.key = key;
     this.spec = spec;
     this.core = core;
@@ -123,6 +123,14 @@ export class WindowQueue implements Queue {
     if (alone) this.solo.push(request);
     else this.pending.push(request, this.core.requests.deadline[request]!);
     this.refresh(at);
+  }
+
+  giveAway(to: (request: RequestHandle, alone: boolean) => void): void {
+    for (const request of this.solo.splice(0)) to(request, true);
+    const { pending } = this;
+    for (let index = 0; index < pending.length; index++) to(pending.handleAt(index), false);
+    pending.removeFront(pending.length);
+    this.size = 0;
   }
 
   refreshDemand(at: number): void {

@@ -1,0 +1,211 @@
+/** Where actors run: in worker threads, or in the caller's for tests and for what must be the same every time. */
+import { Worker } from "node:worker_threads";
+import type { SeparablePolicy } from "../core/policy.js";
+import { RingReader, RingWriter } from "../wire/ring.js";
+import type { ActorThreadData } from "./actor-thread.js";
+import { Bell } from "./bell.js";
+import { FREE_PACE, type Pace, type RecordWriter } from "./channel.js";
+import { rankBell, type SchedulerMemory } from "./memory.js";
+import { MailboxReader, MailboxWriter } from "./offer-mailbox.js";
+import { QueueActor } from "./queue-actor.js";
+import { RankActor } from "./rank-actor.js";
+import type { RunOptions } from "./replay.js";
+import { RecordingPace } from "./turn-log.js";
+
+export interface ActorHost {
+  /** Starts the actor of a queue thread. @returns its turn log when it has stopped; null when nothing was recorded. */
+  startThread(thread: number): Promise<Float64Array | null>;
+  /** Starts the rank; it is started once. */
+  startRank(): Promise<Float64Array | null>;
+  /** Wakes an actor that was written to. */
+  wakeThread(thread: number): void;
+  wakeRank(): void;
+}
+
+export interface HostSetup {
+  readonly options: RunOptions;
+  readonly memory: SchedulerMemory;
+  /** Most rows of a turn log, 2 numbers each; 0: nothing is recorded. */
+  readonly rowsMax: number;
+}
+
+export function createQueueActor(
+  { options, memory }: HostSetup,
+  thread: number,
+  policy: SeparablePolicy,
+  pace: Pace,
+  waitForRoom: (writer: RecordWriter) => void,
+): QueueActor {
+  const rings = memory.threads[thread]!;
+  return new QueueActor(
+    { ...options, policy },
+    {
+      fromFront: new RingReader(rings.fromFront),
+      fromRank: new RingReader(rings.fromRank),
+      toFront: new RingWriter(rings.toFront),
+      toRank: new RingWriter(rings.toRank),
+      mailboxes: new MailboxWriter(memory.mailboxes),
+      waitForRoom,
+    },
+    pace,
+  );
+}
+
+export function createRankActor({ options, memory }: HostSetup, policy: SeparablePolicy, pace: Pace): RankActor {
+  return new RankActor(
+    { ...options, policy },
+    {
+      fromFront: new RingReader(memory.controls),
+      fromQueues: memory.threads.map(({ toRank }) => new RingReader(toRank)),
+      toQueues: memory.threads.map(({ fromRank }) => new RingWriter(fromRank)),
+      mailboxes: new MailboxReader(memory.mailboxes),
+    },
+    pace,
+  );
+}
+
+export interface WorkerHostOptions {
+  /** Name and options of the policy (policies/registry). */
+  readonly policy: string;
+  readonly policyOptions: Readonly<Record<string, unknown>>;
+  /** Moment of the host's monotonic clock from which the scheduler's times count, µs. */
+  readonly originUs: number;
+  /**
+   * An actor looks at its rings at most this often, µs: wake-ups cost more than what they are for at high rates. 0: at
+   * once. Plans must allow for it: two to three times this is what a grant takes.
+   */
+  readonly pollUs: number;
+  /** An actor failed: the scheduler is lost. */
+  readonly onError: (error: Error) => void;
+}
+
+/** Actors as worker threads. */
+export class WorkerHost implements ActorHost {
+  private readonly setup: HostSetup;
+  private readonly options: WorkerHostOptions;
+  private readonly bells: readonly Bell[];
+  private readonly rank: Bell;
+
+  constructor(setup: HostSetup, options: WorkerHostOptions) {
+    this.setup = setup;
+    this.options = options;
+    this.bells = setup.memory.threads.map((_, thread) => new Bell(setup.memory.bells, thread));
+    this.rank = new Bell(setup.memory.bells, rankBell(setup.options));
+  }
+
+  startThread(thread: number): Promise<Float64Array | null> {
+    return this.start(thread);
+  }
+
+  startRank(): Promise<Float64Array | null> {
+    return this.start(-1);
+  }
+
+  wakeThread(thread: number): void {
+    this.bells[thread]!.ring();
+  }
+
+  wakeRank(): void {
+    this.rank.ring();
+  }
+
+  private start(thread: number): Promise<Float64Array | null> {
+    const { onError, ...rest } = this.options;
+    const workerData: ActorThreadData = { thread, setup: this.setup, ...rest };
+    return new Promise((resolve) => {
+      let log: Float64Array | null = null;
+      // Threads run what is built, also when this file is run from its source (tests).
+      const worker = new Worker(new URL("../../dist/threads/actor-thread.js", import.meta.url), { workerData });
+      worker.on("message", (message: Float64Array | null) => {
+        log = message;
+      });
+      worker.on("error", onError);
+      worker.on("exit", () => resolve(log));
+    });
+  }
+}
+
+/** Actors in this thread: they move when they are told to. */
+export class LocalHost implements ActorHost {
+  readonly threads: (QueueActor | undefined)[] = [];
+  rank: RankActor | null = null;
+  private readonly setup: HostSetup;
+  private readonly createPolicy: () => SeparablePolicy;
+  private readonly pace: Pace;
+  /** Called when the ring from a thread to the front is full. */
+  private readonly drain: (thread: number) => void;
+  private readonly ended: ((log: Float64Array | null) => void)[] = [];
+  private readonly paces: (RecordingPace | null)[] = [];
+  private rankPace: RecordingPace | null = null;
+  private rankEnded: (log: Float64Array | null) => void = () => {};
+
+  /** @param pace how much an actor takes; default: all. */
+  constructor(
+    setup: HostSetup,
+    createPolicy: () => SeparablePolicy,
+    drain: (thread: number) => void,
+    pace: Pace = FREE_PACE,
+  ) {
+    this.setup = setup;
+    this.createPolicy = createPolicy;
+    this.drain = drain;
+    this.pace = pace;
+  }
+
+  startThread(thread: number): Promise<Float64Array | null> {
+    const pace = this.newPace();
+    this.paces[thread] = pace;
+    this.threads[thread] = createQueueActor(this.setup, thread, this.createPolicy(), pace ?? this.pace, (writer) => {
+      // The rank never waits: its ring is emptied by a turn of its own. The front's by the front.
+      this.drain(thread);
+      if (writer.free <= 0) this.turnRank(this.now);
+    });
+    return new Promise((resolve) => {
+      this.ended[thread] = resolve;
+    });
+  }
+
+  startRank(): Promise<Float64Array | null> {
+    this.rankPace = this.newPace();
+    this.rank = createRankActor(this.setup, this.createPolicy(), this.rankPace ?? this.pace);
+    return new Promise((resolve) => {
+      this.rankEnded = resolve;
+    });
+  }
+
+  wakeThread(): void {}
+  wakeRank(): void {}
+
+  private now = 0;
+
+  /** @returns false when there was nothing to do. */
+  turnThread(thread: number, now: number): boolean {
+    const actor = this.threads[thread];
+    if (actor === undefined || (actor.hasGreeted && !actor.hasWork)) return false;
+    this.now = now;
+    actor.turn(now);
+    if (actor.isStopped) {
+      this.threads[thread] = undefined;
+      this.ended[thread]!(this.paces[thread]?.log ?? null);
+    }
+    return true;
+  }
+
+  /** @returns false when there was nothing to do. */
+  turnRank(now: number): boolean {
+    const { rank } = this;
+    if (rank === null || (!rank.hasWork && rank.dueAt > now)) return false;
+    this.now = now;
+    rank.turn(now, () => {});
+    if (rank.isStopped) {
+      this.rank = null;
+      this.rankEnded(this.rankPace?.log ?? null);
+    }
+    return true;
+  }
+
+  private newPace(): RecordingPace | null {
+    const { rowsMax } = this.setup;
+    return rowsMax > 0 ? new RecordingPace(rowsMax, this.pace) : null;
+  }
+}

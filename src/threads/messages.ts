@@ -1,0 +1,104 @@
+/**
+ * Records between the actors of a threaded scheduler. The first cell is the kind; what follows is written at each kind.
+ * Moments and lengths are µs; `tag` is the front's number of a request, `batch` the queue thread's of a batch (except
+ * where it says the rank's), `key` is common to all.
+ */
+import { RING_WIDTH } from "../wire/ring.js";
+
+/** Doubles per record from the front to a queue thread or the rank: arrivals are most of all records. */
+export const IN_WIDTH = 6;
+/** Doubles per record of all other rings. */
+export const OUT_WIDTH = RING_WIDTH;
+
+// Front to queue thread.
+/** key, tag, arrivalAt, deadline (the client's). */
+export const ARRIVE = 1;
+/** tag. */
+export const CANCEL = 2;
+/** batch, startAt, endAt. */
+export const FINISHED_BATCH = 3;
+/** batch, cause, 1 when it had begun. */
+export const FAILED_BATCH = 4;
+/** key, sloUs, lengthMax, sizeMax; TABLE records with l(1)..l(sizeMax) follow. */
+export const ADD_QUEUE = 5;
+/** Numbers of the record before, IN_WIDTH - 1 or OUT_WIDTH - 1 at a time. */
+export const TABLE = 6;
+/** key: waiting requests are handed back, and the queue is gone when nothing of it is in flight. */
+export const CLOSE_QUEUE = 7;
+/** key, tag, arrivalAt, deadline (of execution), retries + 256 when it must run alone: handed over by another thread. */
+export const TRANSFER = 8;
+/** key, cause: all that waits fails. */
+export const FAIL_QUEUE = 9;
+export const STOP = 10;
+
+// Front to rank.
+/** accelerator, scale. */
+export const JOIN = 11;
+/** accelerator. */
+export const LEAVE = 12;
+/** controlUs, dataUsPerRequest, responseUs. */
+export const NETWORK = 13;
+
+// Queue thread to front.
+/** batch, accelerator, key, size, execAt, execUs, close reason, at; MEMBERS records follow. */
+export const DISPATCH = 20;
+/** Tags of the batch before, OUT_WIDTH - 1 at a time. */
+export const MEMBERS = 21;
+/** outcome, reason, execStartAt, at, count, then up to ENDS_MAX tags of requests that ended alike. */
+export const ENDS = 22;
+/** key, tag, arrivalAt, deadline (of execution), retries + 256 when it must run alone: the queue is closing. */
+export const HANDED = 23;
+/** key: closed, and may be given out again. */
+export const CLOSED = 24;
+/** batch, startAt, endAt: it ended well; ENDS of its members follow. */
+export const BATCH_ENDED = 25;
+export const STOPPED = 26;
+
+// Queue thread to rank.
+export const HELLO = 30;
+/** key, sloUs, sizeMax when the rank learns, else 0; TABLE records follow. */
+export const QUEUE_ADDED = 31;
+/** key: nothing of it is in flight, and no offer of it will come. */
+export const QUEUE_REMOVED = 32;
+/** key: its mailbox holds an offer that was not there when the rank last looked. */
+export const NOTICE = 33;
+/** See the OFFER_ cells. In a mailbox, and in the ring before the answer to a question. */
+export const OFFER = 34;
+/** key, accelerator, rank's batch, 1 when taken, 1 when its offer stands nevertheless, executed size, execAt, execUs. */
+export const ANSWER = 35;
+/** rank's batch, 1 when it ended well, startAt, endAt (or when it failed). */
+export const FREED = 36;
+/** key: a request was given up as infeasible. */
+export const GAVE_UP = 37;
+/** key, demand. */
+export const DEMAND_IS = 38;
+export const BYE = 39;
+
+// Rank to queue thread.
+/** key, accelerator, rank's batch, freeAt, scale, batches it holds, 1 when on trial. */
+export const GRANT = 50;
+/** key: its offer ran out of time. */
+export const LOOK = 51;
+/** key: how many accelerators does it need by now? */
+export const DEMAND = 52;
+/** accelerators present, fastest scale, controlUs, dataUsPerRequest, responseUs. */
+export const FLEET = 53;
+/** key, multiple of the profile that plans use from now on. */
+export const LATENCY = 54;
+/** key: the rank has forgotten it. */
+export const REMOVED = 55;
+
+/** Tags in one ENDS record, and where they begin. */
+export const ENDS_MAX = OUT_WIDTH - 6;
+
+/** Cells of an OFFER. `version` counts the offers of a queue, `seen` the questions (GRANT, LOOK) that it had answered. */
+export const OFFER_KEY = 1;
+export const OFFER_VERSION = 2;
+export const OFFER_SEEN = 3;
+export const OFFER_SIZE = 4;
+export const OFFER_OPENS_AT = 5;
+export const OFFER_LATEST_AT = 6;
+export const OFFER_LEAD_US = 7;
+export const OFFER_RANK = 8;
+export const OFFER_DEMAND = 9;
+export const OFFER_MAY_LEAVE_IDLE = 10;

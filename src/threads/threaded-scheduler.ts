@@ -1,0 +1,426 @@
+import { invariant, violated } from "../core/invariant.js";
+import { DROP_CANCELLED, DROPPED, FAIL_NO_ACCELERATOR, FAILED } from "../core/outcome.js";
+import type { NetworkDelays } from "../core/policy.js";
+import { RingReader, RingWriter } from "../wire/ring.js";
+import { Bell } from "./bell.js";
+import type { ActorHost } from "./hosts.js";
+import { frontBell, type SchedulerMemory } from "./memory.js";
+import * as is from "./messages.js";
+import { type PortRecord, type PortSink, QueuePort } from "./queue-port.js";
+import type { RunOptions, RunRecord, ThreadRecord } from "./replay.js";
+
+export type ModelId = number;
+
+export interface ModelSpec {
+  /** l(1), l(2), ... on an accelerator of scale 1, µs. */
+  readonly execUs: readonly number[];
+  readonly sloUs: number;
+  /** Most waiting requests of one of its queues. */
+  readonly lengthMax: number;
+}
+
+/** What the scheduler tells its driver; called within `poll`. Batches are numbered over all threads. */
+export interface ThreadedSink {
+  /** Run this batch; `members[0..size)` are its requests' tags, valid during the call. The accelerator may have left meanwhile. */
+  dispatch(
+    batch: number,
+    accelerator: number,
+    model: ModelId,
+    size: number,
+    members: Float64Array,
+    execAt: number,
+    execUs: number,
+    close: number,
+    at: number,
+  ): void;
+  /** A request ended: exactly once each. */
+  end(tag: number, outcome: number, reason: number, execStartAt: number, at: number): void;
+  /** A batch ended well; its members' `end` calls follow. */
+  batchEnded(batch: number, startAt: number, endAt: number): void;
+}
+
+interface Model {
+  readonly spec: ModelSpec;
+  /** Its queues that take requests, one to a thread; in turn. */
+  keys: number[];
+  next: number;
+  /** What becomes of requests that are handed back when no queue is left. */
+  cause: number;
+}
+
+/** Where a queue is, of which model, and whether it is closing. */
+interface Place {
+  readonly thread: number;
+  readonly model: ModelId;
+}
+
+const UNKNOWN = 0;
+const LIVE = 1;
+const CANCEL_ASKED = 2;
+
+/**
+ * One scheduler on many threads: queue threads that hold the queues of models, a rank that matches their offers with
+ * accelerators, and this front, through which a driver speaks to them (Symphony §4.2).
+ *
+ * The actors are the core's halves and the policy's own queues and arbiter; who runs them is the host's affair. A model
+ * has a queue on every thread it is spread over, so a hot one may be split and any one may move: a queue that closes hands
+ * its requests back, and they follow the model. Requests are numbered by tags that the driver gives and takes back at
+ * their `end`.
+ */
+export class ThreadedScheduler implements PortSink {
+  private readonly options: RunOptions;
+  private readonly memory: SchedulerMemory;
+  private readonly host: ActorHost;
+  private readonly sink: ThreadedSink;
+  private readonly ports: (QueuePort | undefined)[] = [];
+  private readonly stopping = new Set<number>();
+  private readonly controls: RingWriter;
+  private readonly heldControls: number[][] = [];
+  private readonly bell: Bell;
+  private readonly models: (Model | undefined)[] = [];
+  private readonly places: (Place | undefined)[];
+  private readonly freeKeys: number[] = [];
+  private keysUsed = 0;
+  /** Queues on a thread that are not closed. */
+  private readonly keysOn: Int32Array;
+  private readonly tagState: Uint8Array;
+  private readonly tagThread: Uint8Array;
+  private readonly batchesMax: number;
+  private readonly isRecording: boolean;
+  private readonly rankInputs: number[] = [];
+  private readonly records: { port: PortRecord; log: Promise<Float64Array | null> }[][];
+  private readonly rankLog: Promise<Float64Array | null>;
+  private now = 0;
+
+  constructor(options: RunOptions, memory: SchedulerMemory, host: ActorHost, sink: ThreadedSink, isRecording = false) {
+    this.options = options;
+    this.memory = memory;
+    this.host = host;
+    this.sink = sink;
+    this.isRecording = isRecording;
+    this.controls = new RingWriter(memory.controls);
+    this.bell = new Bell(memory.bells, frontBell(options));
+    this.places = new Array<Place | undefined>(options.queuesMax).fill(undefined);
+    this.keysOn = new Int32Array(options.threadsMax);
+    this.tagState = new Uint8Array(options.tagsMax);
+    this.tagThread = new Uint8Array(options.tagsMax);
+    this.batchesMax = options.acceleratorsMax * 2;
+    this.records = memory.threads.map(() => []);
+    this.rankLog = host.startRank();
+  }
+
+  // Threads
+
+  /** Whether one more queue thread may start: a number is free again when the thread that had it has ended. */
+  get hasThreadRoom(): boolean {
+    return this.ports.length < this.options.threadsMax || this.ports.includes(undefined);
+  }
+
+  /** @returns the number of a new queue thread. */
+  startThread(): number {
+    invariant(this.hasThreadRoom, `at most ${this.options.threadsMax} queue threads may run`);
+    const free = this.ports.indexOf(undefined);
+    const thread = free >= 0 ? free : this.ports.length;
+    const { toFront, fromFront } = this.memory.threads[thread]!;
+    const port: PortRecord | null = this.isRecording ? { inputs: [], commands: [] } : null;
+    const writer = new RingWriter(fromFront);
+    this.ports[thread] = new QueuePort(thread, writer, new RingReader(toFront), 65_536, this, port);
+    const log = this.host.startThread(thread);
+    this.records[thread]!.push({ port: port ?? { inputs: [], commands: [] }, log });
+    return thread;
+  }
+
+  /** Threads that hold or may be given queues. */
+  get threads(): readonly number[] {
+    return [...this.ports.keys()].filter((thread) => this.ports[thread] !== undefined && !this.stopping.has(thread));
+  }
+
+  /** Its models move to the threads that stay; it ends when the last of its batches has. */
+  stopThread(thread: number): void {
+    const rest = this.threads.filter((each) => each !== thread);
+    invariant(this.threads.includes(thread), `no queue thread ${thread}`);
+    invariant(rest.length > 0 || this.keysOn[thread] === 0, "the last queue thread must hold no queue when it stops");
+    for (let model = 0; model < this.models.length; model++) {
+      const on = this.threadsOf(model);
+      if (!on.includes(thread)) continue;
+      const others = on.filter((each) => each !== thread);
+      this.spread(model, others.length > 0 ? others : [this.leastBusy(rest)]);
+    }
+    this.stopping.add(thread);
+    if (this.keysOn[thread] === 0) this.ports[thread]!.send([is.STOP]);
+  }
+
+  // Models
+
+  /** @param on threads that get a queue of it each. */
+  addModel(spec: ModelSpec, on: readonly number[]): ModelId {
+    let model = this.models.indexOf(undefined);
+    if (model < 0) model = this.models.length;
+    invariant(on.length > 0, "a model must be on at least one thread");
+    this.models[model] = { spec, keys: [], next: 0, cause: FAIL_NO_ACCELERATOR };
+    this.spread(model, on);
+    return model;
+  }
+
+  /** Moves it, or splits it, or both: afterwards it has one queue on each of these threads. Requests that wait follow. */
+  spread(model: ModelId, on: readonly number[]): void {
+    const it = this.model(model);
+    invariant(on.length > 0, "a model must be on at least one thread");
+    const kept = it.keys.filter((key) => on.includes(this.places[key]!.thread));
+    const left = it.keys.filter((key) => !kept.includes(key));
+    const here = kept.map((key) => this.places[key]!.thread);
+    const added = [...new Set(on)].filter((thread) => !here.includes(thread));
+    it.keys = [...kept, ...added.map((thread) => this.addQueue(model, it.spec, thread))];
+    it.next = 0;
+    for (const key of left) this.closeQueue(key);
+  }
+
+  /** Who waits fails of `cause`; batches under way end as usual. */
+  removeModel(model: ModelId, cause: number = FAIL_NO_ACCELERATOR): void {
+    const it = this.model(model);
+    it.cause = cause;
+    const { keys } = it;
+    it.keys = [];
+    for (const key of keys) this.closeQueue(key);
+    this.forget(model);
+  }
+
+  threadsOf(model: ModelId): readonly number[] {
+    return this.models[model]?.keys.map((key) => this.places[key]!.thread) ?? [];
+  }
+
+  // Requests
+
+  /**
+   * @param tag in [0, tagsMax), not of a live request. @param deadline the client's.
+   * @returns false when the thread does not keep up: the request has not entered.
+   */
+  arrive(model: ModelId, tag: number, arrivalAt: number, deadline: number): boolean {
+    const it = this.models[model];
+    if (it === undefined || it.keys.length === 0) violated(`no model ${model}`);
+    if (this.tagState[tag] !== UNKNOWN) violated(`tag ${tag} must be in [0, ${this.tagState.length}) and free`);
+    const key = it.keys[it.next]!;
+    it.next = it.next + 1 === it.keys.length ? 0 : it.next + 1;
+    const { thread } = this.places[key]!;
+    if (!this.ports[thread]!.arrive(key, tag, arrivalAt, deadline)) return false;
+    this.tagState[tag] = LIVE;
+    this.tagThread[tag] = thread;
+    return true;
+  }
+
+  /** @returns false when the thread does not keep up: ask again. */
+  cancel(tag: number): boolean {
+    if (this.tagState[tag] === UNKNOWN) return true;
+    if (!this.ports[this.tagThread[tag]!]!.cancel(tag)) return false;
+    this.tagState[tag] = CANCEL_ASKED;
+    return true;
+  }
+
+  finished(batch: number, startAt: number, endAt: number): void {
+    this.portOf(batch).finished(batch % this.batchesMax, startAt, endAt);
+  }
+
+  /** @param hasBegun false when it never reached the accelerator. */
+  failed(batch: number, cause: number, hasBegun: boolean): void {
+    this.portOf(batch).send([is.FAILED_BATCH, batch % this.batchesMax, cause, hasBegun ? 1 : 0]);
+  }
+
+  // Accelerators
+
+  join(accelerator: number, scale: number): void {
+    this.control([is.JOIN, accelerator, scale]);
+  }
+
+  /** It gets no more work; a grant may be under way. What it holds finishes, or fails by its own event. */
+  leave(accelerator: number): void {
+    this.control([is.LEAVE, accelerator]);
+  }
+
+  networkChanged({ controlUs, dataUsPerRequest, responseUs }: NetworkDelays): void {
+    this.control([is.NETWORK, controlUs, dataUsPerRequest, responseUs]);
+  }
+
+  // Turns of the driver
+
+  /** Shows actors what was said since the last time. */
+  show(): void {
+    for (let thread = 0; thread < this.ports.length; thread++)
+      if (this.ports[thread]?.show() === true) this.host.wakeThread(thread);
+    while (this.heldControls.length > 0 && this.writeControl(this.heldControls[0]!)) this.heldControls.shift();
+    if (this.controls.show()) this.host.wakeRank();
+  }
+
+  /** Takes what actors said: calls the sink. */
+  poll(now: number): void {
+    this.now = Math.max(this.now, now);
+    for (let thread = 0; thread < this.ports.length; thread++) this.ports[thread]?.poll();
+  }
+
+  /** The same of one thread. */
+  pollThread(thread: number): void {
+    this.ports[thread]?.poll();
+  }
+
+  readonly hasWork = (): boolean => {
+    for (const port of this.ports) if (port?.hasWork === true) return true;
+    return false;
+  };
+
+  /** Sleeps until an actor says something or `timeoutMs` passed. */
+  sleep(timeoutMs: number): void {
+    this.bell.sleep(this.hasWork, timeoutMs);
+  }
+
+  /** Sleeps for this long: what is said meanwhile is taken together. */
+  pause(ms: number): void {
+    this.bell.pause(ms);
+  }
+
+  /** Ends the rank: queue threads must have ended. */
+  stopRank(): void {
+    invariant(
+      this.ports.every((port) => port === undefined),
+      "queue threads must end before the rank",
+    );
+    this.control([is.STOP]);
+    this.show();
+  }
+
+  /** What the run consumed, and in which order, after everything has ended. Null when it was not recorded, or a log was cut. */
+  async record(): Promise<RunRecord | null> {
+    if (!this.isRecording) return null;
+    const threads: ThreadRecord[][] = [];
+    for (const runs of this.records) {
+      const recorded: ThreadRecord[] = [];
+      for (const { port, log } of runs) {
+        const turns = await log;
+        if (turns === null) return null;
+        recorded.push({ ...port, turns });
+      }
+      threads.push(recorded);
+    }
+    const turns = await this.rankLog;
+    return turns === null ? null : { options: this.options, threads, rank: { inputs: this.rankInputs, turns } };
+  }
+
+  /** Resolves when every actor that was started has ended. */
+  async ended(): Promise<void> {
+    for (const runs of this.records) for (const { log } of runs) await log;
+    await this.rankLog;
+  }
+
+  // PortSink, for ports
+
+  dispatch(
+    thread: number,
+    batch: number,
+    accelerator: number,
+    key: number,
+    size: number,
+    execAt: number,
+    execUs: number,
+    close: number,
+    at: number,
+    members: Float64Array,
+  ): void {
+    const { model } = this.places[key]!;
+    const number = thread * this.batchesMax + batch;
+    this.sink.dispatch(number, accelerator, model, size, members, execAt, execUs, close, at);
+  }
+
+  end(_thread: number, tag: number, outcome: number, reason: number, execStartAt: number, at: number): void {
+    this.tagState[tag] = UNKNOWN;
+    this.sink.end(tag, outcome, reason, execStartAt, at);
+  }
+
+  batchEnded(thread: number, batch: number, startAt: number, endAt: number): void {
+    this.sink.batchEnded(thread * this.batchesMax + batch, startAt, endAt);
+  }
+
+  handed(_thread: number, key: number, tag: number, arrivalAt: number, deadline: number, code: number): void {
+    const it = this.models[this.places[key]!.model]!;
+    const isCancelled = this.tagState[tag] === CANCEL_ASKED;
+    const to = it.keys[it.next];
+    if (isCancelled || to === undefined) {
+      this.tagState[tag] = UNKNOWN;
+      if (isCancelled) this.sink.end(tag, DROPPED, DROP_CANCELLED, -1, this.now);
+      else this.sink.end(tag, FAILED, it.cause, -1, this.now);
+      return;
+    }
+    it.next = it.next + 1 === it.keys.length ? 0 : it.next + 1;
+    const { thread } = this.places[to]!;
+    this.tagThread[tag] = thread;
+    this.ports[thread]!.send([is.TRANSFER, to, tag, arrivalAt, deadline, code]);
+  }
+
+  closed(thread: number, key: number): void {
+    const { model } = this.places[key]!;
+    this.places[key] = undefined;
+    this.freeKeys.push(key);
+    this.keysOn[thread] = this.keysOn[thread]! - 1;
+    this.forget(model);
+    if (this.stopping.has(thread) && this.keysOn[thread] === 0) this.ports[thread]!.send([is.STOP]);
+  }
+
+  stopped(thread: number): void {
+    this.ports[thread] = undefined;
+    this.stopping.delete(thread);
+  }
+
+  private model(model: ModelId): Model {
+    const it = this.models[model];
+    if (it === undefined) violated(`no model ${model}`);
+    return it;
+  }
+
+  /** A model without queues is gone when the last that closes is. */
+  private forget(model: ModelId): void {
+    if (this.models[model]?.keys.length !== 0) return;
+    if (this.places.some((place) => place?.model === model)) return;
+    this.models[model] = undefined;
+  }
+
+  private addQueue(model: ModelId, spec: ModelSpec, thread: number): number {
+    const port = this.ports[thread];
+    invariant(port !== undefined && !this.stopping.has(thread), `no queue thread ${thread}`);
+    const key = this.freeKeys.pop() ?? this.keysUsed++;
+    invariant(key < this.options.queuesMax, `at most ${this.options.queuesMax} queues may be open or closing`);
+    this.places[key] = { thread, model };
+    this.keysOn[thread] = this.keysOn[thread]! + 1;
+    const { execUs, sloUs, lengthMax } = spec;
+    port.send([is.ADD_QUEUE, key, sloUs, lengthMax, execUs.length]);
+    for (let at = 0; at < execUs.length; at += is.IN_WIDTH - 1)
+      port.send([is.TABLE, ...execUs.slice(at, at + is.IN_WIDTH - 1)]);
+    return key;
+  }
+
+  private closeQueue(key: number): void {
+    this.ports[this.places[key]!.thread]!.send([is.CLOSE_QUEUE, key]);
+  }
+
+  private leastBusy(threads: readonly number[]): number {
+    return threads.reduce((best, each) => (this.keysOn[each]! < this.keysOn[best]! ? each : best));
+  }
+
+  private portOf(batch: number): QueuePort {
+    const thread = Math.floor(batch / this.batchesMax);
+    const port = this.ports[thread];
+    if (port === undefined) violated(`batch ${batch} is of thread ${thread}, which has ended`);
+    return port;
+  }
+
+  private control(record: number[]): void {
+    if (this.heldControls.length > 0 || !this.writeControl(record)) this.heldControls.push(record);
+  }
+
+  private writeControl(record: readonly number[]): boolean {
+    const offset = this.controls.claim();
+    if (offset < 0) return false;
+    for (let cell = 0; cell < is.IN_WIDTH; cell++) {
+      const value = record[cell] ?? 0;
+      this.controls.cells[offset + cell] = value;
+      if (this.isRecording) this.rankInputs.push(value);
+    }
+    return true;
+  }
+}

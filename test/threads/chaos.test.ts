@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { createSeparablePolicy } from "../../src/policies/registry.js";
+import { replayRun } from "../../src/threads/replay.js";
+import { ThreadedChaos } from "../support/threaded-chaos.js";
+
+const POLICIES: readonly [string, Readonly<Record<string, unknown>>][] = [
+  ["deferred", {}],
+  ["deferred", { idle_dispatch: true }],
+  ["eager", { drop: "expired" }],
+  ["timeout", { timeout_fraction: 0.3 }],
+];
+
+test("every request ends exactly once while accelerators, models and threads come and go (1,000 seeds)", async () => {
+  const total: Record<string, number> = {};
+  for (let seed = 1; seed <= 1000; seed++) {
+    const [policy, policyOptions] = POLICIES[seed % POLICIES.length]!;
+    const chaos = new ThreadedChaos({ seed, actions: 120, policy, policyOptions, isRecording: false });
+    await chaos.play();
+    for (const [name, count] of Object.entries(chaos.counts)) total[name] = (total[name] ?? 0) + count;
+  }
+  const { arrived, finished, late, dropped, failed, cancelled, refused, stale, moved } = total as Record<
+    string,
+    number
+  > &
+    ThreadedChaos["counts"];
+  expect(arrived).toBe(finished + late + dropped + failed + cancelled);
+  // The script reaches what it is for.
+  for (const count of [finished, late, dropped, failed, cancelled, refused, stale, moved])
+    expect(count).toBeGreaterThan(100);
+});
+
+test("a record of who consumed what in which order replays to the same commands (100 seeds)", async () => {
+  for (let seed = 1; seed <= 100; seed++) {
+    const [policy, policyOptions] = POLICIES[seed % POLICIES.length]!;
+    const chaos = new ThreadedChaos({ seed, actions: 250, policy, policyOptions, isRecording: true });
+    const record = await chaos.play();
+    const { difference, commands } = replayRun(record!, () => createSeparablePolicy(policy, policyOptions));
+    expect(difference, `seed ${seed}`).toBeNull();
+    expect(commands).toBeGreaterThan(100);
+  }
+});

@@ -1,0 +1,203 @@
+import { expect, test } from "vitest";
+import { linearTable, ProfiledLatency } from "../../src/core/latency.js";
+import { Scheduler } from "../../src/core/scheduler.js";
+import { createSeparablePolicy } from "../../src/policies/registry.js";
+import { stream } from "../../src/sim/random.js";
+import { LocalHost } from "../../src/threads/hosts.js";
+import { createMemory } from "../../src/threads/memory.js";
+import { ThreadedScheduler } from "../../src/threads/threaded-scheduler.js";
+
+const MODELS = [
+  { table: linearTable(1053, 5072, 18), sloUs: 25_000 },
+  { table: linearTable(300, 9000, 60), sloUs: 60_000 },
+  { table: linearTable(5090, 18_368, 10), sloUs: 70_000 },
+];
+
+interface Ended {
+  readonly batch: number;
+  readonly id: number;
+  readonly startAt: number;
+  readonly endAt: number;
+}
+
+/** Accelerators that take as long as planned; commands as text, so that runs can be compared. */
+class Log {
+  readonly lines: string[] = [];
+  readonly running: Ended[] = [];
+  private readonly freeAt = new Map<number, number>();
+
+  run(
+    batch: number,
+    id: number,
+    model: number,
+    members: readonly number[],
+    execAt: number,
+    execUs: number,
+    at: number,
+  ) {
+    const startAt = Math.max(execAt, at, this.freeAt.get(id) ?? 0);
+    this.freeAt.set(id, startAt + execUs);
+    this.running.push({ batch, id, startAt, endAt: startAt + execUs });
+    this.lines.push(`${at} run ${members.join(",")} of ${model} on ${id} at ${execAt}`);
+  }
+
+  end(tag: number, outcome: number, reason: number, execStartAt: number, at: number) {
+    this.lines.push(`${at} end ${tag} ${outcome} ${reason} ${execStartAt}`);
+  }
+
+  next(): Ended | undefined {
+    let best: Ended | undefined;
+    for (const each of this.running) if (best === undefined || each.endAt < best.endAt) best = each;
+    return best;
+  }
+
+  take(ended: Ended) {
+    this.running.splice(this.running.indexOf(ended), 1);
+  }
+}
+
+interface Driven {
+  readonly log: Log;
+  readonly dueAt: () => number;
+  join(id: number, at: number): void;
+  arrive(model: number, tag: number, at: number, deadline: number): void;
+  finished(ended: Ended, at: number): void;
+  wake(at: number): void;
+}
+
+function inOneThread(policy: string, options: object, network: typeof NETWORK): Driven {
+  const log = new Log();
+  const scheduler: Scheduler = new Scheduler(
+    createSeparablePolicy(policy, options as never),
+    {
+      dispatch: (batch, id, at) => {
+        const { batches, requests } = scheduler;
+        const members: number[] = [];
+        for (let each = batches.first[batch]!; each >= 0; each = requests.next[each]!)
+          members.push(requests.tag[each]!);
+        log.run(batch, id, batches.queue[batch]!, members, batches.execAt[batch]!, batches.execUs[batch]!, at);
+      },
+      end: (request, outcome, reason, execStartAt, at) =>
+        log.end(scheduler.requests.tag[request]!, outcome, reason, execStartAt, at),
+      batchEnded: () => {},
+      preempt: () => {},
+    },
+    { network, acceleratorsMax: 4, requestsMax: 10_000, retriesMax: 1, learn: false },
+  );
+  for (const { table, sloUs } of MODELS)
+    scheduler.addQueue({ latency: new ProfiledLatency(table), sloUs, lengthMax: 1000 });
+  return {
+    log,
+    dueAt: () => scheduler.nextWakeAt,
+    join: (id, at) => scheduler.join(id, 1, at),
+    arrive: (model, tag, at, deadline) => void scheduler.arrive(model, tag, at, deadline, at),
+    finished: ({ batch, startAt, endAt }, at) => scheduler.finished(batch, startAt, endAt, at),
+    wake: (at) => {
+      while (scheduler.nextWakeAt <= at) scheduler.wake(at);
+    },
+  };
+}
+
+/** After every event the actors take turns until none has anything to do. */
+function onThreads(policy: string, options: object, network: typeof NETWORK, threads: number): Driven {
+  const log = new Log();
+  const run = {
+    network,
+    acceleratorsMax: 4,
+    queuesMax: 16,
+    requestsMax: 10_000,
+    tagsMax: 100_000,
+    retriesMax: 1,
+    learn: false,
+    oneAtATime: true,
+    threadsMax: 4,
+  };
+  const memory = createMemory(run);
+  const create = () => createSeparablePolicy(policy, options as never);
+  const host: LocalHost = new LocalHost({ options: run, memory, rowsMax: 0 }, create, (each) => front.pollThread(each));
+  const front: ThreadedScheduler = new ThreadedScheduler(run, memory, host, {
+    dispatch: (batch, id, model, size, members, execAt, execUs, _close, at) =>
+      log.run(batch, id, model, [...members.subarray(0, size)], execAt, execUs, at),
+    end: (tag, outcome, reason, execStartAt, at) => log.end(tag, outcome, reason, execStartAt, at),
+    batchEnded: () => {},
+  });
+  const settle = (at: number): void => {
+    for (let isBusy = true; isBusy; ) {
+      front.show();
+      isBusy = false;
+      for (let thread = 0; thread < threads; thread++) if (host.turnThread(thread, at)) isBusy = true;
+      if (host.turnRank(at)) isBusy = true;
+      front.poll(at);
+    }
+  };
+  for (let thread = 0; thread < threads; thread++) front.startThread();
+  for (const [model, { table, sloUs }] of MODELS.entries())
+    front.addModel({ execUs: [...table.subarray(1, table.length - 1)], sloUs, lengthMax: 1000 }, [model % threads]);
+  settle(0);
+  return {
+    log,
+    dueAt: () => host.rank!.dueAt,
+    join: (id, at) => {
+      front.join(id, 1);
+      settle(at);
+    },
+    arrive: (model, tag, at, deadline) => void front.arrive(model, tag, at, deadline),
+    finished: ({ batch, startAt, endAt }) => front.finished(batch, startAt, endAt),
+    wake: (at) => settle(at),
+  };
+}
+
+const NETWORK = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
+
+function drive(driven: Driven, seed: number, load: number): readonly string[] {
+  const random = stream(seed, "lockstep");
+  const { log } = driven;
+  for (let id = 0; id < 4; id++) driven.join(id, id);
+  let arrivalAt = 1000;
+  let now = 1000;
+  for (let tag = 0; ; ) {
+    now = Math.max(
+      now,
+      Math.min(
+        log.next()?.endAt ?? Number.POSITIVE_INFINITY,
+        tag < 4000 ? arrivalAt : Number.POSITIVE_INFINITY,
+        driven.dueAt(),
+      ),
+    );
+    if (now === Number.POSITIVE_INFINITY) return byMoment(log.lines);
+    // Simultaneous events before timers.
+    for (let ended = log.next(); ended !== undefined && ended.endAt <= now; ended = log.next()) {
+      log.take(ended);
+      driven.finished(ended, now);
+    }
+    for (; tag < 4000 && arrivalAt <= now; arrivalAt += Math.ceil((-Math.log1p(-random()) * 650) / load)) {
+      const model = Math.floor(random() * MODELS.length);
+      driven.arrive(model, tag++, now, now + MODELS[model]!.sloUs);
+    }
+    driven.wake(now);
+  }
+}
+
+/** Threads speak in no order within a moment. */
+function byMoment(lines: readonly string[]): string[] {
+  const at = (line: string): number => Number.parseInt(line, 10);
+  return [...lines].sort((a, b) => at(a) - at(b) || (a < b ? -1 : a > b ? 1 : 0));
+}
+
+test.each([
+  ["deferred", {}, NETWORK],
+  ["deferred", {}, { controlUs: 100, dataUsPerRequest: 50, responseUs: 0 }],
+  ["eager", {}, NETWORK],
+  ["timeout", { timeout_fraction: 0.3 }, NETWORK],
+])(
+  "lockstep: one thread and three give the commands of a Scheduler (%s %j, network %j)",
+  (policy, options, network) => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const load = [0.5, 1, 1.6][seed % 3]!;
+      const one = drive(inOneThread(policy, options, network), seed, load);
+      expect(one.length).toBeGreaterThan(4000);
+      for (const threads of [1, 3])
+        expect(drive(onThreads(policy, options, network, threads), seed, load), `seed ${seed}`).toEqual(one);
+    }
+  },
+);
