@@ -72,9 +72,9 @@ export const BENCHES: readonly Bench[] = [
   },
   {
     name: "autoscale",
-    isFor: "workers of a live server that follow load steps 1x, 4x, 0.5x: workers over time, requests lost",
+    isFor: "workers of a live server that follow load steps 1x, 4x, 0.5x; advice at constant load, simulated",
     isNotFor: "speed; the start of a real model's worker takes longer",
-    takes: "3 min",
+    takes: "4 min",
     isQuick: false,
     run: async (options) => (await import("./autoscale-bench.js")).benchAutoscale(options),
   },
