@@ -26,6 +26,8 @@ export {
   timeout,
   triton,
 } from "./policies/registry.js";
+export type { ScaleAdvice, ScaleOptions, ScaleSample } from "./scaling/advisor.js";
+export { SCALE_DEFAULTS, ScaleAdvisor } from "./scaling/advisor.js";
 export { createScheduler } from "./serve/library.js";
 export { simulate } from "./sim/simulate.js";
 export { ServingError } from "./wire/serving-error.js";

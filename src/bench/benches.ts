@@ -71,6 +71,14 @@ export const BENCHES: readonly Bench[] = [
     run: async (options) => (await import("./plan-bench.js")).benchPlan(options),
   },
   {
+    name: "autoscale",
+    isFor: "workers of a live server that follow load steps 1x, 4x, 0.5x; advice at constant load, simulated",
+    isNotFor: "speed; the start of a real model's worker takes longer",
+    takes: "4 min",
+    isQuick: false,
+    run: async (options) => (await import("./autoscale-bench.js")).benchAutoscale(options),
+  },
+  {
     name: "doors",
     isFor: "what routing, parsing and answering one binary inference cost against bare echoes of the same bytes",
     isNotFor: "capacity, scheduling, large bodies",

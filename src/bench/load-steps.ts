@@ -118,7 +118,6 @@ export async function runLoadSteps(options: LoadStepsOptions): Promise<LoadSteps
     slots: 8192,
     retriesMax: 1,
     eventLog: null,
-    schedulerMode: "thread",
     modelControl: "none",
     onBroken: (error) => {
       broken = error;

@@ -16,6 +16,7 @@ const GOOD = `${HEAD}arrivals: {process: poisson, rate_rps: 100}\n`;
 const withModel = (model: string) =>
   `accelerators: 2\nmodels:\n  - ${model}\narrivals: {process: poisson, rate_rps: 100}\n`;
 const withArrivals = (arrivals: string) => `${HEAD}arrivals: ${arrivals}\n`;
+const withAutoscale = (autoscale: string) => `${GOOD}autoscale: ${autoscale}\n`;
 const withFault = (fault: string) => `${GOOD}faults:\n  - ${fault}\n`;
 
 const SCENARIOS: readonly Case[] = [
@@ -357,6 +358,79 @@ const SCENARIOS: readonly Case[] = [
     withFault("{at_s: -1, kind: fail, accelerator: 0}"),
     ["faults[0].at_s: must be at least 0; was -1"],
   ],
+  // Autoscaling.
+  ["autoscaling by name alone", withAutoscale("yes"), ["autoscale: must be a mapping", '"yes"']],
+  ["a misspelt key of autoscaling", withAutoscale("{dryrun: true}"), ["dryrun: unknown key; did you mean dry_run?"]],
+  ["a dry run in words", withAutoscale("{dry_run: maybe}"), ['autoscale.dry_run: must be true or false; was "maybe"']],
+  ["scaling to nothing", withAutoscale("{min: 0}"), ["autoscale.min: must be at least 1; was 0"]],
+  ["half an accelerator more", withAutoscale("{max: 1.5}"), ["autoscale.max: must be a whole number; was 1.5"]],
+  ["more than can be advised", withAutoscale("{max: 65537}"), ["autoscale.max: must be at most 65536; was 65537"]],
+  [
+    "a largest below the least",
+    withAutoscale("{min: 3, max: 2}"),
+    ["bad.yaml:4: autoscale.max: must be at least min (3); was 2"],
+  ],
+  [
+    "more than there are accelerators",
+    withAutoscale("{dry_run: false, max: 3}"),
+    ["autoscale.max: must be at most the number of accelerators (2); was 3"],
+  ],
+  [
+    "a least above the accelerators",
+    withAutoscale("{dry_run: false, min: 3}"),
+    ["autoscale.min: must be at most the number of accelerators (2); was 3"],
+  ],
+  [
+    "a start outside the bounds",
+    withAutoscale("{dry_run: false, min: 2, initial: 1}"),
+    ["autoscale.initial: must be in [min, max] ([2, 2]); was 1"],
+  ],
+  [
+    "a start in a dry run",
+    withAutoscale("{initial: 1}"),
+    ["autoscale.initial: goes only with dry_run false; was 1 with true"],
+  ],
+  [
+    "decisions without a pause",
+    withAutoscale("{interval_s: 0}"),
+    ["autoscale.interval_s: must be at least 0.1; was 0"],
+  ],
+  [
+    "more decisions than a report holds",
+    `${withAutoscale("{interval_s: 0.1}")}duration_s: 20000\n`,
+    ["autoscale.interval_s: must leave at most 100000 decisions in duration_s (20000); was 0.1"],
+  ],
+  [
+    "a utilization of 1",
+    withAutoscale("{target_utilization: 1}"),
+    ["autoscale.target_utilization: must be at most 0.99; was 1"],
+  ],
+  [
+    "a utilization of 0",
+    withAutoscale("{target_utilization: 0}"),
+    ["autoscale.target_utilization: must be at least 0.05; was 0"],
+  ],
+  ["a bad rate in percent", withAutoscale("{bad_rate_max: 1}"), ["autoscale.bad_rate_max: must be at most 0.5; was 1"]],
+  [
+    "a negative cooldown up",
+    withAutoscale("{up_cooldown_s: -1}"),
+    ["autoscale.up_cooldown_s: must be at least 0; was -1"],
+  ],
+  [
+    "a cooldown of days",
+    withAutoscale("{down_cooldown_s: 100000}"),
+    ["autoscale.down_cooldown_s: must be at most 86400; was 100000"],
+  ],
+  [
+    "a start-up of hours",
+    withAutoscale("{dry_run: false, startup_s: 3601}"),
+    ["autoscale.startup_s: must be at most 3600; was 3601"],
+  ],
+  [
+    "accelerators that leave by fault where the advice says who is there",
+    `${withAutoscale("{dry_run: false}")}faults: [{at_s: 1, kind: leave, accelerator: 0}]\n`,
+    ["bad.yaml:5: faults[0].kind: does not go with autoscale.dry_run false", "was leave"],
+  ],
   // Policies.
   [
     "an unknown policy",
@@ -397,6 +471,8 @@ const SCENARIOS: readonly Case[] = [
   ],
 ];
 
+const withGroup = (autoscale: string) => `groups: {a: {kind: emulated, count: 2, autoscale: ${autoscale}}}\n`;
+
 const SERVERS: readonly Case[] = [
   ["a list", "- 1\n", ["must be a mapping", "[1]"]],
   ["a port past 65535", "http: {port: 65536}\n", ["bad.yaml:1: http.port: must be at most 65535; was 65536"]],
@@ -434,6 +510,63 @@ const SERVERS: readonly Case[] = [
     "groups: {a: {kind: emulated, threads: 2}}\n",
     ["groups.a.threads: goes only with kind onnx; was 2 with emulated"],
   ],
+  ["acting in words", withGroup("{act: yes please}"), ["groups.a.autoscale.act: must be true or false"]],
+  ["a misspelt key of a group's autoscaling", withGroup("{acts: true}"), ["groups.a.autoscale.acts: unknown key"]],
+  ["a group scaled to nothing", withGroup("{min: 0}"), ["groups.a.autoscale.min: must be at least 1; was 0"]],
+  [
+    "a group's largest below its least",
+    withGroup("{min: 3, max: 2}"),
+    ["groups.a.autoscale.max: must be at least min (3); was 2"],
+  ],
+  [
+    "a group that starts below its least",
+    withGroup("{act: true, min: 3}"),
+    ["groups.a.autoscale.min: must be at most count (2); was 3"],
+  ],
+  [
+    "a group that starts above its largest",
+    withGroup("{act: true, max: 1}"),
+    ["groups.a.autoscale.max: must be at least count (2); was 1"],
+  ],
+  [
+    "a group that could grow without end",
+    withGroup("{act: true, max: 5000}"),
+    ["groups.a.autoscale.max: must be at most 4096 with act; was 5000"],
+  ],
+  [
+    "scales of the start only, where the group may grow",
+    "groups: {a: {kind: emulated, count: 2, scales: [1, 1], autoscale: {act: true, max: 3}}}\n",
+    ["groups.a.scales: must have autoscale.max (3) entries; was 2"],
+  ],
+  [
+    "more threads than the budget when the group has grown",
+    "cpu_threads: 4\ngroups: {a: {count: 2, threads: 2, autoscale: {act: true, max: 3}}}\n",
+    ["bad.yaml:1: cpu_threads: must be at least what the onnx groups need (6", "was 4"],
+  ],
+  [
+    "decisions of a group without a pause",
+    withGroup("{interval_s: 0.01}"),
+    ["groups.a.autoscale.interval_s: must be at least 0.1; was 0.01"],
+  ],
+  [
+    "a group's utilization of 1",
+    withGroup("{target_utilization: 1}"),
+    ["groups.a.autoscale.target_utilization: must be at most 0.99; was 1"],
+  ],
+  [
+    "a group's bad rate in percent",
+    withGroup("{bad_rate_max: 2}"),
+    ["groups.a.autoscale.bad_rate_max: must be at most 0.5; was 2"],
+  ],
+  [
+    "a group's negative cooldowns",
+    withGroup("{up_cooldown_s: -1, down_cooldown_s: -2}"),
+    [
+      "groups.a.autoscale.up_cooldown_s: must be at least 0; was -1",
+      "groups.a.autoscale.down_cooldown_s: must be at least 0; was -2",
+    ],
+  ],
+  ["no warm time", withGroup("{keep_warm_s: 0}"), ["groups.a.autoscale.keep_warm_s: must be at least 1; was 0"]],
   [
     "more threads than the budget",
     "cpu_threads: 4\ngroups: {a: {count: 3, threads: 2}}\n",
@@ -567,6 +700,7 @@ describe("bad input", () => {
   it("a good scenario with any one field replaced is accepted or refused by that field's name", () => {
     const fields = [
       "accelerators",
+      "autoscale",
       "network",
       "models",
       "arrivals",

@@ -55,4 +55,15 @@ describe("server configuration", () => {
     expect(groups[2]!.scales).toEqual([1, 5]);
     expect(groups[0]!.scales).toEqual([1, 1]);
   });
+  it("advises by default, and makes room for the most that a group which acts may have", () => {
+    const { groups } = read(
+      "cpu_threads: 8\ngroups: {a: {count: 2, autoscale: {act: true, max: 4}}, e: {kind: emulated, count: 3}}\n",
+    );
+    expect(groups.map(({ count, threads }) => [count, threads])).toEqual([
+      [4, 2],
+      [3, 1],
+    ]);
+    expect(groups[0]!.autoscale).toMatchObject({ act: true, start: 2, options: { min: 1, max: 4 }, keepWarmUs: 60e6 });
+    expect(groups[1]!.autoscale).toMatchObject({ act: false, start: 3, options: { max: 65_536, intervalUs: 10e6 } });
+  });
 });

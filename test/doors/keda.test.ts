@@ -63,7 +63,7 @@ test("keda: GetMetricSpec says what one replica stands for: the group's accelera
   });
 });
 
-test("keda: GetMetrics is the advice of the group asked for, also without a group where there is one", async () => {
+test("keda: GetMetrics is what the group's load needs, or the advice where asked for; no group needed where there is one", async () => {
   const metrics = async (metadata: Record<string, string>) =>
     (await ask("GetMetrics", { scaledObjectRef: ref(metadata), metricName: "rubato-accelerators" })).response;
   const value = (accelerators: number) => ({
@@ -75,6 +75,19 @@ test("keda: GetMetrics is the advice of the group asked for, also without a grou
   doors.gateway.groups = [scaling(), scaling({ group: "cpu", advice: 2 })];
   expect(await metrics({ group: "cpu" })).toEqual(value(2));
   expect(await metrics({ group: "gpu" })).toEqual(value(7));
+  const last = {
+    needed: 5,
+    advice: 7,
+    change: 0,
+    reason: "cooldown",
+    badRate: 0,
+    idleFraction: 0.4,
+    demand: 4,
+  } as const;
+  doors.gateway.groups = [scaling({ last })];
+  expect(await metrics({})).toEqual(value(5));
+  expect(await metrics({ signal: "needed" })).toEqual(value(5));
+  expect(await metrics({ signal: "advice" })).toEqual(value(7));
 });
 
 test("keda: StreamIsActive tells at once and at each change, and once only", async () => {
@@ -124,6 +137,13 @@ test.each<[string, string, object, number, string]>([
     { scaledObjectRef: ref({ group: "gpu" }), metricName: "queue" },
     5,
     "metricName must be 'rubato-accelerators'; was 'queue'",
+  ],
+  [
+    "an unknown signal",
+    "GetMetrics",
+    { scaledObjectRef: ref({ group: "gpu", signal: "queue" }), metricName: "rubato-accelerators" },
+    3,
+    "metadata 'signal' must be needed or advice; was 'queue'",
   ],
   ["no object at all", "GetMetrics", { metricName: "rubato-accelerators" }, 3, "must be one of gpu, cpu; was ''"],
 ])("keda: refuses %s", async (_what, method, request, code, says) => {

@@ -3,7 +3,11 @@
  * scales by. docs/autoscaling.md has the ScaledObject.
  *
  * Metadata of the trigger: `group`, the accelerator group, required where there are several; `acceleratorsPerReplica`,
- * how many accelerators one replica brings, by default those that the group has here. Other keys are KEDA's own.
+ * how many accelerators one replica brings, by default those that the group has here; `signal`, `needed` or `advice`.
+ * Other keys are KEDA's own.
+ *
+ * `needed` is the default: where replicas share the load, each replica's part falls when one is added, and a signal that
+ * is held up for its cooldown would be multiplied again and again. KEDA's autoscaler has a hysteresis of its own.
  */
 import type { handleServerStreamingCall, handleUnaryCall, ServerWritableStream } from "@grpc/grpc-js";
 import type {
@@ -51,8 +55,8 @@ export class ExternalScaler {
           throw new ServingError("not-found", `metricName must be '${METRIC_NAME}'; was '${metricName}'`, {
             reason: "unknown-metric",
           });
-        const { advice } = this.groupOf(scaledObjectRef);
-        return { metricValues: [{ metricName, metricValue: BigInt(advice), metricValueFloat: advice }] };
+        const accelerators = this.signal(scaledObjectRef);
+        return { metricValues: [{ metricName, metricValue: BigInt(accelerators), metricValueFloat: accelerators }] };
       }),
       streamIsActive: this.stream((ref) => this.isActive(ref)),
       streamMetricSpec: this.stream((ref) => this.metricSpec(ref)),
@@ -87,6 +91,18 @@ export class ExternalScaler {
     throw new ServingError("invalid-argument", `metadata 'group' must be one of ${names}; was '${wanted}'`, {
       reason: "unknown-group",
     });
+  }
+
+  private signal(ref: ScaledObjectRef | undefined): number {
+    const { advice, last } = this.groupOf(ref);
+    const signal = ref?.scalerMetadata.signal ?? "needed";
+    if (signal === "advice") return advice;
+    if (signal === "needed") return last === null ? advice : last.needed;
+    throw new ServingError(
+      "invalid-argument",
+      `metadata 'signal' must be needed or advice; was '${signal.slice(0, 100)}'`,
+      { reason: "unknown-signal" },
+    );
   }
 
   private perReplica(ref: ScaledObjectRef): number {
