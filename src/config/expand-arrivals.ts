@@ -2,9 +2,15 @@
 import type { DurationUs } from "../core/time.js";
 import { nearest } from "./config-error.js";
 import type { ExpandedModel, WrittenModel } from "./expand-models.js";
-import type { Scenario } from "./scenario-schema.js";
+import type { Scenario, ScenarioModel } from "./scenario-schema.js";
 import type { IssueList } from "./source.js";
 import type { RateTrace, Replay } from "./traces.js";
+
+/** A model's rate at t is rateRps * factor[i] for atUs[i] <= t < atUs[i + 1]; atUs[0] = 0. Mean over the duration: 1. */
+export interface Modulation {
+  readonly atUs: Float64Array;
+  readonly factor: Float64Array;
+}
 
 export type ExpandedArrivals =
   | {
@@ -12,8 +18,8 @@ export type ExpandedArrivals =
       /** Gaps of unit mean: gamma of `shape` (1 = exponential), or all equal (the first request at 0). */
       readonly gaps: "gamma" | "equal";
       readonly shape: number;
-      /** A model's rate at t is rateRps * factor[i] for atUs[i] <= t < atUs[i + 1]; atUs[0] = 0. Null: constant. */
-      readonly modulation: { readonly atUs: Float64Array; readonly factor: Float64Array } | null;
+      /** Of all models that have none of their own. Null: constant. */
+      readonly modulation: Modulation | null;
       /** Arrivals of each model, counted from 0, that do not come; increasing. */
       readonly missing: readonly number[];
     }
@@ -42,6 +48,28 @@ export function modelRates(scenario: Scenario, models: readonly WrittenModel[], 
   let sum = 0;
   for (const weight of weights) sum += weight;
   return weights.map((weight) => (totalRps * weight) / sum);
+}
+
+/** A model's own steps within the duration, and the mean of their factors; null if it has none. */
+export function modelSteps(
+  steps: ScenarioModel["steps"],
+  duration: DurationUs,
+): { readonly modulation: Modulation; readonly meanFactor: number } | null {
+  if (steps === undefined) return null;
+  const within = steps.filter(({ at_s }) => at_s * 1e6 < duration);
+  const atUs = Float64Array.from(within, ({ at_s }) => Math.round(at_s * 1e6));
+  let total = 0;
+  within.forEach(({ factor }, i) => {
+    total += factor * ((i + 1 < atUs.length ? atUs[i + 1]! : duration) - atUs[i]!);
+  });
+  const meanFactor = total / duration;
+  return {
+    modulation: {
+      atUs,
+      factor: Float64Array.from(within, ({ factor }) => (meanFactor === 0 ? 0 : factor / meanFactor)),
+    },
+    meanFactor,
+  };
 }
 
 export interface RateSteps {

@@ -1,6 +1,7 @@
 /** The models of a scenario: zoos looked up, copies made, profiles tabulated. */
 import { type DurationUs, sloUsFromMs, workUsFromMs } from "../core/time.js";
 import { nearest } from "./config-error.js";
+import type { Modulation } from "./expand-arrivals.js";
 import { BATCH_SIZE_MAX, MODELS_MAX, type Scenario, type ScenarioModel } from "./scenario-schema.js";
 import type { IssueList } from "./source.js";
 import { isStrong, ZOO } from "./zoo.js";
@@ -14,6 +15,8 @@ export interface ExpandedModel {
   readonly sloUs: DurationUs;
   /** Requests per second, averaged over the duration. 0 with a replay. */
   readonly rateRps: number;
+  /** Its own changes of rate; absent: those of all models. */
+  readonly modulation?: Modulation;
   /** Megabytes of the loaded model; absent where not given. Only planning reads this and the two below. */
   readonly memoryMb?: number;
   /** Megabytes that a run needs beside. */

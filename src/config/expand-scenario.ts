@@ -2,7 +2,14 @@
 import { type DurationUs, durationUs } from "../core/time.js";
 import { type AutoscaleOptions, autoscaleOptions } from "./autoscale.js";
 import { ConfigError } from "./config-error.js";
-import { type ExpandedArrivals, expandArrivals, modelRates, rateSteps, type ScenarioData } from "./expand-arrivals.js";
+import {
+  type ExpandedArrivals,
+  expandArrivals,
+  modelRates,
+  modelSteps,
+  rateSteps,
+  type ScenarioData,
+} from "./expand-arrivals.js";
 import { type ExpandedFault, expandFaults } from "./expand-faults.js";
 import { type ExpandedModel, expandModel, listModels } from "./expand-models.js";
 import { checkOptionsForModels, type PolicyName, type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
@@ -91,11 +98,17 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     const isCopy = entry.index !== null && entry.index === written[i - 1]?.index;
     const { name } = entry.model;
     const rateRps = rates[i]!;
-    models.push(isCopy ? { ...models[i - 1]!, name, rateRps } : expandModel(entry, rateRps, delayUs, fastest, issues));
+    const expanded = isCopy
+      ? { ...models[i - 1]!, name, rateRps }
+      : expandModel(entry, rateRps, delayUs, fastest, issues);
+    const steps = modelSteps(entry.model.steps, runUs);
+    models.push(
+      steps === null ? expanded : { ...expanded, rateRps: rateRps * steps.meanFactor, modulation: steps.modulation },
+    );
   }
 
   let expected = 0;
-  for (const rate of rates) expected += (rate * runUs) / 1e6;
+  for (const { rateRps } of models) expected += (rateRps * runUs) / 1e6;
   if (expected > REQUESTS_EXPECTED_MAX) {
     issues.add(
       ["arrivals"],

@@ -24,6 +24,7 @@ function checkModels(scenario: Scenario, issues: IssueList): void {
     issues.add(["models"], "is required: a list of models, here or by models_from; was missing");
   }
   models.forEach((model, index) => {
+    checkSteps(scenario, index, issues);
     if (!("table_ms" in model.profile)) {
       const { alpha_ms: alphaMs, beta_ms: betaMs } = model.profile;
       if (alphaMs + betaMs <= 0) {
@@ -47,6 +48,27 @@ function checkModels(scenario: Scenario, issues: IssueList): void {
       );
     }
   });
+}
+
+function checkSteps(scenario: Scenario, index: number, issues: IssueList): void {
+  const { steps } = scenario.models![index]!;
+  if (steps === undefined) return;
+  const { process, steps: ofAll } = scenario.arrivals;
+  if (!RATED.has(process)) {
+    issues.add(["models", index, "steps"], `goes only with process poisson, gamma or uniform; was with ${process}`);
+  }
+  if (ofAll !== undefined) {
+    issues.add(["models", index, "steps"], `must not stand beside arrivals.steps; were ${steps.length} steps`);
+  }
+  if (steps[0]!.at_s !== 0) {
+    issues.add(["models", index, "steps", 0, "at_s"], `must be 0; was ${steps[0]!.at_s}`);
+  }
+  for (let i = 1; i < steps.length; i++) {
+    const [before, at] = [steps[i - 1]!.at_s, steps[i]!.at_s];
+    if (at <= before) {
+      issues.add(["models", index, "steps", i, "at_s"], `must be greater than the step before (${before}); was ${at}`);
+    }
+  }
 }
 
 const RATED = new Set(["poisson", "gamma", "uniform"]);

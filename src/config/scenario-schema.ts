@@ -123,6 +123,20 @@ const model = z.strictObject({
     .max(RATE_RPS_MAX)
     .optional()
     .describe("Requests per second of this model; all models or none. Excludes share, popularity and a total rate."),
+  steps: z
+    .array(
+      z.strictObject({
+        at_s: z.number().min(0).max(DURATION_S_MAX).describe("Seconds from the start of the run; the first is 0."),
+        factor: z.number().min(0).max(1e6).describe("From then on the model's rate is this many times its own."),
+      }),
+    )
+    .min(1)
+    .max(STEPS_MAX)
+    .optional()
+    .describe(
+      "Changes of this model's rate, in order of time: factors of its rate_rps or of its part of arrivals.rate_rps. " +
+        "Excludes arrivals.steps, traces and replays.",
+    ),
   memory_mb: z
     .number()
     .min(0)

@@ -118,6 +118,41 @@ describe("expandScenario: rates", () => {
     expect([...arrivals.modulation!.atUs]).toEqual([0, 20e6, 40e6]);
     expect([...arrivals.modulation!.factor].map((factor) => factor * 900)).toEqual([600, 1500, 600]);
   });
+  it("a model's own steps are factors of its own rate; the total follows, the others stay", () => {
+    const { models, arrivals } = expand(
+      scenario(
+        [
+          model("a", ", rate_rps: 100, steps: [{at_s: 0, factor: 1}, {at_s: 15, factor: 3}]"),
+          model("b", ", rate_rps: 50"),
+        ],
+        "duration_s: 60\narrivals: {process: poisson}",
+      ),
+    );
+    expect(models.map(({ rateRps }) => rateRps)).toEqual([250, 50]);
+    expect([...models[0]!.modulation!.atUs]).toEqual([0, 15e6]);
+    expect([...models[0]!.modulation!.factor]).toEqual([0.4, 1.2]);
+    expect(models[1]!.modulation).toBeUndefined();
+    expect(arrivals).toMatchObject({ kind: "renewal", modulation: null });
+  });
+  it.each([
+    [
+      "steps: [{at_s: 1, factor: 2}]",
+      "arrivals: {process: poisson, rate_rps: 9}",
+      "models[0].steps[0].at_s: must be 0; was 1",
+    ],
+    [
+      "steps: [{at_s: 0, factor: 2}, {at_s: 0, factor: 1}]",
+      "arrivals: {process: poisson, rate_rps: 9}",
+      "models[0].steps[1].at_s: must be greater than the step before (0); was 0",
+    ],
+    [
+      "steps: [{at_s: 0, factor: 2}]",
+      "arrivals: {process: poisson, steps: [{at_s: 0, rate_rps: 9}]}",
+      "must not stand beside arrivals.steps",
+    ],
+  ])("refuses %s with %s", (steps, rest, message) => {
+    expect(() => expand(scenario([model("a", `, ${steps}`)], rest))).toThrow(message);
+  });
   it("counts missing arrivals from 1 in the file and from 0 for the simulator", () => {
     const { arrivals } = loadScenario("scenarios/symphony/example-3-3-missing.yaml");
     expect(arrivals).toMatchObject({ kind: "renewal", gaps: "equal", missing: [12, 13, 14], modulation: null });

@@ -104,7 +104,12 @@ function specOf(figure: Figure): TopLevelSpec {
           columns: columnsOf(figure),
           spacing: figure.kind === "spans" ? 12 : GAP / 2,
           spec: layered,
-          ...(figure.freeY === true ? { resolve: { scale: { y: "independent" } } } : {}),
+          resolve: {
+            scale: {
+              y: figure.freeY === true ? "independent" : "shared",
+              x: figure.freeX === true ? "independent" : "shared",
+            },
+          },
         };
   return { ...common, ...body } as unknown as TopLevelSpec;
 }

@@ -18,8 +18,9 @@ interface Common {
   readonly caption: string;
   /** Values of `panel`, in order: one panel each, beside each other. */
   readonly panels?: readonly string[];
-  /** Each panel has its own vertical scale. */
+  /** Each panel has its own vertical, horizontal scale. */
   readonly freeY?: boolean;
+  readonly freeX?: boolean;
 }
 
 /** Series in the order of the legend. `published`: numbers of others (paper, public code), drawn in other marks. */

@@ -42,6 +42,8 @@ export interface SweepPoint extends Simulated {
   readonly rates_rps?: readonly number[];
   readonly of_peak?: readonly number[];
   readonly tolerance: number;
+  /** As for peaks. */
+  readonly is_rough?: boolean;
 }
 
 /** The fewest accelerators that serve a rate with at most 1 % bad in every model. */

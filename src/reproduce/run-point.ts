@@ -10,7 +10,7 @@ import { combineReports, type Report } from "../measure/report.js";
 import { tInterval95 } from "../measure/statistics.js";
 import type { PlanMeasure } from "../planning/measure.js";
 import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
-import { roughPeak } from "../report/rough-peak.js";
+import { type RoughPeak, roughPeak } from "../report/rough-peak.js";
 import { staggeredCapacityRps } from "../report/scenario-goodput.js";
 import { simulate, simulateBadRates, simulateOutcomes } from "../sim/simulate.js";
 import { Series, Timeline } from "./observed-simulation.js";
@@ -91,17 +91,18 @@ function runPeak(point: PeakPoint): PeakResult {
   };
 }
 
-function runRoughPeak(scenario: ExpandedScenario, point: PeakPoint): PeakResult {
+function searchRoughly(scenario: ExpandedScenario, point: PeakPoint | SweepPoint): RoughPeak {
   const choice = choiceOf(point.choice);
-  const { peakRps, worstModel, runs, found } = roughPeak(
-    (rateRps, seed) => simulateBadRates(withRate(scenario, rateRps), { ...choice, seed }),
-    {
-      seeds: point.seeds,
-      startRps: START * staggeredCapacityRps(scenario),
-      tolerance: point.tolerance,
-      badRateMax: BAD_RATE_MAX,
-    },
-  );
+  return roughPeak((rateRps, seed) => simulateBadRates(withRate(scenario, rateRps), { ...choice, seed }), {
+    seeds: point.seeds,
+    startRps: START * staggeredCapacityRps(scenario),
+    tolerance: point.tolerance,
+    badRateMax: BAD_RATE_MAX,
+  });
+}
+
+function runRoughPeak(scenario: ExpandedScenario, point: PeakPoint): PeakResult {
+  const { peakRps, worstModel, runs, found } = searchRoughly(scenario, point);
   return {
     peak_rps: { mean: peakRps, low: null, high: null },
     found,
@@ -174,13 +175,10 @@ function merged(parts: CollectorSnapshot["batchSize"]): Histogram {
 function runSweep(point: SweepPoint): SweepResult {
   const scenario = scenarioOf(point.scenario);
   const choice = choiceOf(point.choice);
-  const peak = point.of_peak === undefined ? null : searchPeak(scenario, point);
-  const rates = [
-    ...(point.rates_rps ?? []),
-    ...(peak === null ? [] : point.of_peak!.map((part) => part * peak.peak_goodput_rps)),
-  ];
+  const peak = point.of_peak === undefined ? null : sweepPeak(scenario, point);
+  const rates = [...(point.rates_rps ?? []), ...(peak === null ? [] : point.of_peak!.map((part) => part * peak.mean))];
   return {
-    peak_rps: peak === null ? null : peakEstimate(peak),
+    peak_rps: peak,
     loads: rates.map((rateRps) =>
       loadOf(
         rateRps,
@@ -188,6 +186,15 @@ function runSweep(point: SweepPoint): SweepResult {
       ),
     ),
   };
+}
+
+function sweepPeak(scenario: ExpandedScenario, point: SweepPoint): Estimate {
+  if (point.is_rough === true) {
+    // Some rate must stand for the peak, also where none is low enough.
+    const { peakRps } = searchRoughly(scenario, point);
+    return { mean: Math.max(peakRps, staggeredCapacityRps(scenario) / 1024), low: null, high: null };
+  }
+  return peakEstimate(searchPeak(scenario, point));
 }
 
 /** Doubles, then bisects: more accelerators are taken to serve no less. */

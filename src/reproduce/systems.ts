@@ -22,6 +22,14 @@ const NEXUS_WARMUP_S = 12;
 
 const choice = (policy: string, options: Readonly<Record<string, unknown>> = {}): Choice => ({ policy, options });
 
+function nexus(options: Readonly<Record<string, unknown>>): Choice[] {
+  return [
+    choice("nexus", { plan: "epochs", rate_margin: 1.15, ...options }),
+    choice("nexus", { plan: "epochs", rate_margin: 4, ...options }),
+    choice("nexus", { plan: "static", ...options }),
+  ];
+}
+
 export const SYMPHONY: System = { name: "Symphony", variants: [choice("deferred")], isOurs: true, isMain: true };
 
 /** Work past the paper, where it is built in. */
@@ -38,17 +46,15 @@ export const CLOCKWORK_FREE: System = {
   isMain: true,
 };
 
-/** With one frontend; the planner's epochs and every model everywhere, whichever does better. */
-export const NEXUS: System = {
-  name: "Nexus",
-  variants: [choice("nexus", { plan: "epochs" }), choice("nexus", { plan: "static" })],
-  warmupS: NEXUS_WARMUP_S,
-  isMain: true,
-};
+/**
+ * With one frontend. Its planner's epochs with two margins on rates, and every model everywhere, whichever does best: with
+ * many models the smallest margin leaves those whose SLO is near 2 l(1) more than 1 % bad at nearly any rate.
+ */
+export const NEXUS: System = { name: "Nexus", variants: nexus({}), warmupS: NEXUS_WARMUP_S, isMain: true };
 
 export const NEXUS_8: System = {
   name: "Nexus, 8 frontends",
-  variants: [choice("nexus", { plan: "epochs", frontends: 8 }), choice("nexus", { plan: "static", frontends: 8 })],
+  variants: nexus({ frontends: 8 }),
   warmupS: NEXUS_WARMUP_S,
   isMain: false,
 };

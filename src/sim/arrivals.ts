@@ -19,7 +19,15 @@ export function createArrivals(scenario: ExpandedScenario, seed: number): Arriva
   const models: number[] = [];
   scenario.models.forEach((model, index) => {
     if (model.rateRps <= 0) return;
-    renewals.push(new Renewal(arrivals, model.rateRps, scenario.durationUs, stream(seed, `arrivals/${model.name}`)));
+    const modulation = model.modulation ?? arrivals.modulation;
+    renewals.push(
+      new Renewal(
+        { ...arrivals, modulation },
+        model.rateRps,
+        scenario.durationUs,
+        stream(seed, `arrivals/${model.name}`),
+      ),
+    );
     models.push(index);
   });
   return new MergedArrivals(renewals, models);

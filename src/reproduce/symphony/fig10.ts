@@ -24,8 +24,8 @@ export const fig10: Experiment = {
     "The fewest accelerators on which at most 1 % of requests are not in time in any model, 15,000 requests per second in all: " +
     "ResNet50 of the A100 zoo with an SLO of 25 ms, and all 37 models of that zoo. Poisson arrivals, delays 100/50/0 µs.",
   plan(size) {
-    const run = runOf(size, { seconds: [4, 15, 30], seeds: [2, 5, 10] });
-    const rateRps = pick(size, { tiny: 1500, small: RATE_RPS, default: RATE_RPS });
+    const run = runOf(size, { seconds: [4, 10, 30], seeds: [2, 3, 10] });
+    const rateRps = pick(size, { tiny: 300, small: RATE_RPS, default: RATE_RPS });
     const cases = WORKLOADS.map((workload) => ({
       ...workload,
       systems: MAIN_SYSTEMS.map((system) => ({
@@ -47,7 +47,7 @@ export const fig10: Experiment = {
             choice,
             seeds: run.seeds,
             rate_rps: rateRps,
-            accelerators_max: ACCELERATORS_MAX,
+            accelerators_max: pick(size, { tiny: 8, small: ACCELERATORS_MAX, default: ACCELERATORS_MAX }),
           }),
         ),
       })),

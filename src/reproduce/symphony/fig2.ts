@@ -45,7 +45,7 @@ export const fig2: Experiment = {
     "requests per second offered; and, for the flat top that §3.5 asks for, three workloads at multiples of their own peak. Poisson " +
     "arrivals, delays 100/50/0 µs.",
   plan(size) {
-    const run = runOf(size, { seconds: [3, 10, 30], seeds: [2, 3, 5] });
+    const run = runOf(size, { seconds: [3, 8, 30], seeds: [2, 3, 5] });
     const rates = pick(size, { tiny: [3000, 30_000], small: RATES_RPS, default: RATES_RPS });
     const parts = pick(size, { tiny: [0.5, 1, 2], small: OF_PEAK, default: OF_PEAK });
     const curves = MAIN_SYSTEMS.map((system) => ({
@@ -77,6 +77,7 @@ export const fig2: Experiment = {
           seeds: run.seeds,
           of_peak: parts,
           tolerance: run.tolerance,
+          ...(run.isRough ? { is_rough: true } : {}),
         } satisfies SweepPoint,
       })),
     );

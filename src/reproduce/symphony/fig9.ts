@@ -30,8 +30,8 @@ export const fig9: Experiment = {
     "(β/α above 2), those with a weak one; equal rates, Poisson arrivals, delays 100/50/0 µs. The scheduler alone, as the paper's " +
     "(s); there are no end-to-end runs (e).",
   plan(size) {
-    const run = runOf(size, { seconds: [4, 15, 30], seeds: [2, 4, 10] });
-    const accelerators = pick(size, { tiny: 32, small: 64, default: 64 });
+    const run = runOf(size, { seconds: [3, 8, 30], seeds: [2, 3, 10] });
+    const accelerators = pick(size, { tiny: 4, small: 64, default: 64 });
     const cases = ZOOS.flatMap(({ zoo, name: zooName }) =>
       SELECTIONS.map(({ select, name }) => ({
         zoo,
