@@ -16,7 +16,7 @@ import {
   parseModelFile,
 } from "../config/model-file.js";
 import { loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario.js";
-import { serverConfigFrom, serverConfigSchema } from "../config/server.js";
+import { type PlacementConfig, serverConfigFrom, serverConfigSchema } from "../config/server.js";
 import { readText, type Source } from "../config/source.js";
 import { looksLikeModel, type Repository, readRepository } from "../serve/repository.js";
 import { ServingError } from "../wire/serving-error.js";
@@ -55,7 +55,7 @@ export const FILE_KINDS: readonly FileKind[] = [
       const config = serverConfigFrom(source, folder, { cpus: availableParallelism(), folder: process.cwd() });
       const groups = config.groups.map(({ name, kind, count }) => `${name} (${count} ${kind})`).join(", ");
       const grpc = config.grpc === null ? "no gRPC" : `gRPC ${config.grpc.host}:${config.grpc.port}`;
-      return `HTTP ${config.http.host}:${config.http.port}, ${grpc}, groups ${groups}`;
+      return `HTTP ${config.http.host}:${config.http.port}, ${grpc}, groups ${groups}${describePlacement(config.placement)}`;
     },
   },
   {
@@ -144,6 +144,12 @@ function modelFileFrom(file: string): ModelFile {
     }));
     throw new ConfigError(file, issues);
   }
+}
+
+function describePlacement(placement: PlacementConfig | null): string {
+  if (placement === null) return "";
+  const { groups, epochUs, movesMax } = placement;
+  return `, models placed on ${groups.join(", ")} every ${formatNumber(epochUs / 1e6)} s with at most ${plural(movesMax, "move")}`;
 }
 
 function plural(count: number, noun: string): string {

@@ -78,7 +78,29 @@ export const modelFileSchema = z.strictObject({
     .optional()
     .describe("When batches leave; default deferred, without slo_ms eager."),
   policy_options: z.record(z.string(), z.unknown()).default({}).describe("Options of the policy; see there."),
-  group: z.string().min(1).optional().describe("Accelerator group; default cpu (emulated for emulated models)."),
+  group: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "Accelerator group; auto: whichever the server's `placement` chooses. Default auto where placement has groups of " +
+        "the model's kind, else cpu (emulated for emulated models).",
+    ),
+  memory_mb: z
+    .number()
+    .min(0)
+    .max(1e9)
+    .optional()
+    .describe(
+      "Megabytes that the loaded model holds on every accelerator of its group; read by placement. Default: the size of " +
+        "the model file, 0 for emulated models.",
+    ),
+  dynamic_memory_mb: z
+    .number()
+    .min(0)
+    .max(1e9)
+    .default(0)
+    .describe("Megabytes that one run of it needs beside memory_mb; read by placement."),
   model_file: z.string().min(1).optional().describe("npm:PACKAGE/path, or a path relative to this folder."),
   platform: z.enum(["onnx_onnxv1", "rubato_emulated"]).optional().describe("Default onnx_onnxv1."),
   batch_max: z

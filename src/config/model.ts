@@ -65,6 +65,11 @@ export interface ModelSpec {
   readonly policyOptions: Readonly<Record<string, unknown>>;
   /** Name of the accelerator group that runs it. */
   readonly group: string;
+  /** True: `group` is what placement chose, and may choose anew. Absent: its owner's word. */
+  readonly isPlaced?: boolean;
+  /** Megabytes (10^6 bytes) on each accelerator of its group, and those that one run needs beside. Absent: 0. */
+  readonly memoryMb?: number;
+  readonly dynamicMemoryMb?: number;
   readonly queueRequestsMax: number;
   readonly queueBytesMax: number;
   readonly emulated: EmulatedSpec | null;
@@ -72,6 +77,9 @@ export interface ModelSpec {
   /** Anything else of config.pbtxt worth showing in /config. */
   readonly parameters: Readonly<Record<string, string>>;
 }
+
+/** In place of a group's name: placement chooses it. */
+export const GROUP_AUTO = "auto";
 
 /** A group of accelerators that hold the same models (Symphony: a sub-cluster). */
 export interface AcceleratorGroupSpec {

@@ -6,6 +6,7 @@ import { ACCELERATORS_MAX, nameSchema } from "./scenario-schema.js";
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
 const GROUPS_MAX = 256;
+const PLACEMENT_MOVES_MAX = 64;
 export const ACCELERATORS_PER_GROUP_MAX = 4096;
 export const THREADS_MAX = 1024;
 
@@ -117,6 +118,96 @@ const group = z
   })
   .describe("Accelerators that hold the same models.");
 
+const placement = z
+  .strictObject({
+    groups: z
+      .array(nameSchema)
+      .min(1)
+      .max(GROUPS_MAX)
+      .describe(
+        "Groups that models may be moved between: alike in kind, count, threads and scales, for the programme takes " +
+          "sub-clusters as equal.",
+      ),
+    epoch_s: z
+      .number()
+      .min(1)
+      .max(86_400)
+      .default(300)
+      .describe("Seconds from one look at the placement to the next; rates are measured over them."),
+    moves_max: z
+      .int()
+      .min(0)
+      .max(PLACEMENT_MOVES_MAX)
+      .default(4)
+      .describe("Models that one epoch may move (the disruption bound C_max, a move counted once); 0: none is moved."),
+    load: z
+      .enum(["busy", "requests"])
+      .default("busy")
+      .describe(
+        "What is made even over the groups. busy: accelerator time, the measured time per request times the rate; " +
+          "requests: requests/s, as in the paper.",
+      ),
+    load_imbalance_max: z
+      .number()
+      .min(0)
+      .max(1000)
+      .default(0.2)
+      .describe(
+        "(max - min) / mean of the groups' load up to which nothing is planned, if memory_imbalance_max holds as well.",
+      ),
+    memory_imbalance_max: z
+      .number()
+      .min(0)
+      .max(1000)
+      .optional()
+      .describe("The same of memory. Default: uneven memory alone moves nothing."),
+    gain_min: z
+      .number()
+      .min(0)
+      .max(1000)
+      .default(0.02)
+      .describe(
+        "What a move must bring: the relative deviation of load (plus memory_weight times that of memory) must fall " +
+          "by this much for each model moved, or it stays.",
+      ),
+    rate_rps_max: z
+      .number()
+      .gt(0)
+      .max(1e9)
+      .optional()
+      .describe("Requests per second that one group may take (R_max); only with load: requests. Default: no bound."),
+    memory_mb_max: z
+      .number()
+      .gt(0)
+      .max(1e9)
+      .optional()
+      .describe(
+        "Megabytes that the models of one group may need on each accelerator: all memory_mb and the largest " +
+          "dynamic_memory_mb (S_max), kept during moves as well. Default: no bound.",
+      ),
+    memory_weight: z
+      .number()
+      .min(0)
+      .max(1e6)
+      .default(0.1)
+      .describe(
+        "What a percent of uneven memory is worth, a percent of uneven load being worth 1. Less than in `rubato plan`: " +
+          "S_max bounds memory already, and only uneven load makes requests late.",
+      ),
+    time_limit_s: z
+      .number()
+      .min(0)
+      .max(3600)
+      .default(2)
+      .describe(
+        "Seconds to search for a better plan, on a thread of its own; 0: greedy with swaps alone. The search takes a " +
+          "CPU from serving.",
+      ),
+  })
+  .describe(
+    "Which group holds which model (Symphony 4.4): models with `group: auto` are placed, and moved as load moves.",
+  );
+
 export const serverConfigSchema = z
   .strictObject({
     models: z
@@ -138,6 +229,7 @@ export const serverConfigSchema = z
         emulated: { kind: "emulated", count: 4, threads: "auto" },
       })
       .describe(`Accelerator groups by name, at most ${GROUPS_MAX}; a model's rubato.yaml says which group runs it.`),
+    placement: placement.optional(),
     cpu_threads: z
       .union([z.literal("auto"), z.int().min(1).max(THREADS_MAX)])
       .default("auto")

@@ -2,7 +2,7 @@
 import path from "node:path";
 import { type DurationUs, workUsFromMs } from "../core/time.js";
 import { autoscaleOptions } from "./autoscale.js";
-import type { AcceleratorGroupSpec } from "./model.js";
+import { type AcceleratorGroupSpec, GROUP_AUTO, startCount } from "./model.js";
 import { ACCELERATORS_MAX } from "./scenario-schema.js";
 import {
   ACCELERATORS_PER_GROUP_MAX,
@@ -17,6 +17,27 @@ export { serverConfigSchema } from "./server-schema.js";
 
 /** The usual name of the file; `rubato serve` reads it from the working folder when no other is given. */
 export const SERVER_CONFIG_NAME = "rubato.config.yaml";
+
+/** How models are placed on groups (Symphony 4.4); docs/placement.md explains it. */
+export interface PlacementConfig {
+  /** Names of groups that are alike, at least one. */
+  readonly groups: readonly string[];
+  readonly epochUs: DurationUs;
+  /** Models that one epoch may move. */
+  readonly movesMax: number;
+  /** What is made even: accelerators kept busy, or requests per second. */
+  readonly load: "busy" | "requests";
+  /** (max - min) / mean over groups up to which nothing is planned; Infinity: no limit. */
+  readonly loadImbalanceMax: number;
+  readonly memoryImbalanceMax: number;
+  /** By how much the objective must fall for each move. */
+  readonly gainMin: number;
+  /** Bounds of one group; null: none. */
+  readonly rateRpsMax: number | null;
+  readonly memoryMbMax: number | null;
+  readonly memoryWeight: number;
+  readonly timeLimitUs: DurationUs;
+}
 
 export interface ServerConfig {
   /** Absolute path of the model repository. */
@@ -41,6 +62,8 @@ export interface ServerConfig {
     readonly inFlightMaxBytes: number;
   } | null;
   readonly groups: readonly AcceleratorGroupSpec[];
+  /** Null: every model says its group. */
+  readonly placement: PlacementConfig | null;
   readonly drainUs: DurationUs;
   readonly retryMax: number;
   readonly workers: {
@@ -113,6 +136,7 @@ export function serverConfigFrom(
   if (file.grpc.enabled && file.http.port !== 0 && file.http.port === file.grpc.port && overlaps(file)) {
     issues.add(["grpc", "port"], `must differ from http.port (${file.http.port}); was ${file.grpc.port}`);
   }
+  const placement = resolvePlacement(file, groups, issues);
   issues.throwIfAny();
   const { http, grpc, tracing, workers } = file;
   return {
@@ -141,6 +165,7 @@ export function serverConfigFrom(
           }
         : null,
     groups,
+    placement,
     drainUs: workUsFromMs(file.drain_s * 1000),
     retryMax: file.retry_max,
     workers: {
@@ -244,3 +269,53 @@ function checkAutoscale(name: string, { count, autoscale }: GroupEntry, issues: 
   if (max !== undefined && max > ACCELERATORS_PER_GROUP_MAX)
     issues.add(at("max"), `must be at most ${ACCELERATORS_PER_GROUP_MAX} with act; was ${max}`);
 }
+
+function resolvePlacement(
+  { placement, groups: named }: ServerConfigFile,
+  groups: readonly AcceleratorGroupSpec[],
+  issues: IssueList,
+): PlacementConfig | null {
+  if (Object.hasOwn(named, GROUP_AUTO))
+    issues.add(["groups", GROUP_AUTO], `must have another name: '${GROUP_AUTO}' leaves the group to placement`);
+  if (placement === undefined) return null;
+  const first = groups.find(({ name }) => name === placement.groups[0]);
+  for (const [index, name] of placement.groups.entries()) {
+    const at = ["placement", "groups", index];
+    const group = groups.find((candidate) => candidate.name === name);
+    if (group === undefined)
+      issues.add(at, `must be one of ${groups.map((each) => each.name).join(", ")}; was ${JSON.stringify(name)}`);
+    else if (placement.groups.indexOf(name) < index) issues.add(at, `must be named once; was ${JSON.stringify(name)}`);
+    else if (first !== undefined && likeness(group) !== likeness(first))
+      issues.add(at, `must be like ${first.name} (${likeness(first)}); ${name} has ${likeness(group)}`);
+  }
+  if (placement.rate_rps_max !== undefined && placement.load !== "requests")
+    issues.add(
+      ["placement", "rate_rps_max"],
+      `goes only with load: requests; was ${placement.rate_rps_max} with ${placement.load}`,
+    );
+  return {
+    groups: placement.groups,
+    epochUs: workUsFromMs(placement.epoch_s * 1000),
+    movesMax: placement.moves_max,
+    load: placement.load,
+    loadImbalanceMax: placement.load_imbalance_max,
+    memoryImbalanceMax: placement.memory_imbalance_max ?? Number.POSITIVE_INFINITY,
+    gainMin: placement.gain_min,
+    rateRpsMax: placement.rate_rps_max ?? null,
+    memoryMbMax: placement.memory_mb_max ?? null,
+    memoryWeight: placement.memory_weight,
+    timeLimitUs: workUsFromMs(placement.time_limit_s * 1000),
+  };
+}
+
+const likeness = (group: AcceleratorGroupSpec): string => {
+  const { kind, count, threads, scales } = group;
+  const start = startCount(group);
+  const most = start === count ? "" : ` (at most ${count})`;
+  const speeds = scales.every((scale) => scale === 1) ? "" : `, scales ${scales.join(" ")}`;
+  return `kind ${kind}, count ${start}${most}, threads ${threads}${speeds}`;
+};
+
+/** Kind of the groups of placement; undefined: there are none. */
+export const autoKind = ({ placement, groups }: ServerConfig): AcceleratorGroupSpec["kind"] | undefined =>
+  groups.find(({ name }) => name === placement?.groups[0])?.kind;

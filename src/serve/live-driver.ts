@@ -220,14 +220,15 @@ export class LiveDriver {
 
   // Models
 
-  addModel(spec: ServedModel["spec"], times: ServedModel["times"]): ServedModel {
+  /** @param before the same model on another group, which is about to leave. */
+  addModel(spec: ServedModel["spec"], times: ServedModel["times"], before: ServedModel | null = null): ServedModel {
     const group = this.groups.find((candidate) => candidate.spec.name === spec.group);
     if (group === undefined)
       throw new ServingError(
         "invalid-argument",
         `model '${spec.name}': group must be one of ${this.groups.map(({ spec: { name } }) => name).join(", ")}; was ${spec.group}`,
       );
-    const model = new ServedModel(spec, times, group.index, this.metrics.ofModel(spec.name));
+    const model = new ServedModel(spec, times, group.index, this.metrics.ofModel(spec.name), before);
     this.models.add(model);
     return model;
   }
@@ -738,18 +739,23 @@ export class LiveDriver {
 
   // What metrics read
 
+  /** A version that is reloaded or moved is served twice for a while; its series are one. */
   private *modelRows() {
+    const seen = new Set<ServedModel>();
     for (const model of this.models) {
-      const { spec, live, queued, bytes, queues, isLeaving } = model;
-      yield {
-        model: spec.name,
-        version: spec.version,
-        ready: !isLeaving,
-        inFlight: live,
-        queued,
-        bytes,
-        queues: queues.size,
-      };
+      if (seen.has(model)) continue;
+      const { name, version } = model.spec;
+      const row = { model: name, version, ready: false, inFlight: 0, queued: 0, bytes: 0, queues: 0 };
+      for (const same of this.models) {
+        if (same.spec.name !== name || same.spec.version !== version) continue;
+        seen.add(same);
+        row.ready ||= !same.isLeaving;
+        row.inFlight += same.live;
+        row.queued += same.queued;
+        row.bytes += same.bytes;
+        row.queues += same.queues.size;
+      }
+      yield row;
     }
   }
 

@@ -2,6 +2,7 @@
 import { CLOSE_REASONS, DROP_REASONS, FAIL_CAUSES } from "../core/outcome.js";
 import { SCALE_REASONS, type ScaleAdvice } from "../scaling/advisor.js";
 import type { GroupScaling } from "./autoscaler.js";
+import { PlacementMetrics } from "./placement-metrics.js";
 import {
   type CounterCell,
   CounterFamily,
@@ -138,6 +139,7 @@ export class Metrics {
     "rubato_worker_exits_total",
     "Workers that ended, by accelerator group and cause.",
   );
+  readonly placement = new PlacementMetrics(this.registry);
 
   constructor(source: MetricsSource) {
     const { registry } = this;

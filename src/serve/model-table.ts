@@ -35,7 +35,7 @@ interface Entry {
 }
 
 interface Work {
-  readonly kind: "load" | "unload";
+  readonly kind: "load" | "unload" | "move";
   readonly promise: Promise<void>;
 }
 
@@ -149,6 +149,43 @@ export class ModelTable {
   /** Takes nothing new, serves what it has, leaves the workers. */
   unload(name: string): Promise<void> {
     return this.single(name, "unload", () => this.unloadNow(name));
+  }
+
+  /**
+   * Serves a model on another group from now on; resolves when the old one has ended what it had and holds nothing of
+   * it. The groups are alike, so that its times hold there as well. A failure leaves it where it was.
+   *
+   * @param isWanted asked when it is loaded: false gives the move up.
+   * @returns false if it was given up, or the model is not on `from` any more.
+   */
+  async move(name: string, from: string, to: string, isWanted: () => boolean): Promise<boolean> {
+    let hasMoved = false;
+    await this.single(name, "move", async () => {
+      hasMoved = await this.moveNow(name, from, to, isWanted);
+    });
+    if (hasMoved) await this.entries.get(name)?.gone;
+    return hasMoved;
+  }
+
+  private async moveNow(name: string, from: string, to: string, isWanted: () => boolean): Promise<boolean> {
+    const entry = this.entries.get(name);
+    const before = entry?.served ?? null;
+    if (entry === undefined || before === null || before.spec.group !== from) return false;
+    const spec: ModelSpec = { ...before.spec, group: to };
+    try {
+      await this.pool.loadBeside(spec);
+    } catch (error) {
+      entry.reason = `cannot move to group '${to}': ${ServingError.from(error).message}`;
+      throw error;
+    }
+    if (!isWanted()) {
+      await this.pool.release(spec);
+      return false;
+    }
+    entry.served = this.driver.addModel(spec, before.times, before);
+    entry.reason = this.warning(spec, before.times);
+    entry.gone = Promise.all([entry.gone, this.retire(before)]).then(() => {});
+    return true;
   }
 
   /** One work at a time on a name: calls for what is under way share it, those for its opposite come after it. */

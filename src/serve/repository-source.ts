@@ -1,4 +1,4 @@
-import { type ModelSpec, startCount } from "../config/model.js";
+import { type AcceleratorGroupSpec, GROUP_AUTO, type ModelSpec, startCount } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { Log } from "./log.js";
 import { type ModelProfile, profileOfEmulated } from "./model-profile.js";
@@ -17,6 +17,8 @@ export interface RepositorySourceOptions {
   readonly refresh: boolean;
   /** Where profiles go that cannot be kept beside their model; null: nowhere. */
   readonly cacheDir: string | null;
+  /** Kind of the groups that placement chooses from; undefined: there is no placement. */
+  readonly autoKind?: AcceleratorGroupSpec["kind"] | undefined;
 }
 
 const CHECK_RUNS = 5;
@@ -44,7 +46,14 @@ export class RepositorySource implements ModelSource {
       throw new ServingError("not-found", `Request for unknown model: '${name}' is not found in the repository`, {
         reason: "unknown-model",
       });
-    return readModel(this.options.folder, name);
+    const { folder, autoKind } = this.options;
+    const spec = readModel(folder, name, autoKind === undefined ? {} : { autoKind });
+    if (spec.group === GROUP_AUTO && autoKind === undefined)
+      throw new ServingError(
+        "invalid-argument",
+        `model '${name}': group must name a group; was auto, which needs placement.groups in the server's configuration`,
+      );
+    return spec;
   }
 
   async times(spec: ModelSpec): Promise<ModelTimes> {

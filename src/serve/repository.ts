@@ -5,7 +5,7 @@
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
-import type { EmulatedSpec, ModelSpec } from "../config/model.js";
+import { type AcceleratorGroupSpec, type EmulatedSpec, GROUP_AUTO, type ModelSpec } from "../config/model.js";
 import { MODEL_FILE_BYTES_MAX, type ModelFile, ModelFileError, parseModelFile } from "../config/model-file.js";
 import { durationUs, sloUsFromMs } from "../core/time.js";
 import { ServingError } from "../wire/serving-error.js";
@@ -19,6 +19,8 @@ export interface RepositoryOptions {
   readonly modelsMax?: number;
   /** Largest model file, bytes. Default 16 GiB. */
   readonly modelBytesMax?: number;
+  /** Models on this kind of accelerator that name no group leave it to placement (group: auto). Default: none do. */
+  readonly autoKind?: AcceleratorGroupSpec["kind"];
 }
 
 export interface RepositoryError {
@@ -183,13 +185,20 @@ class SpecReader {
       timeoutMaxUs: durationUs(sloUsFromMs(file.timeout_max_ms)),
       policy: file.policy ?? (sloUs === null ? "eager" : "deferred"),
       policyOptions: file.policy_options,
-      group: file.group ?? (isEmulated ? "emulated" : "cpu"),
+      group: file.group ?? this.groupDefault(isEmulated),
+      memoryMb: file.memory_mb ?? (onnxFile === null ? 0 : bytesOnDisk(onnxFile) / 1e6),
+      dynamicMemoryMb: file.dynamic_memory_mb,
       queueRequestsMax: file.queue.requests_max,
       queueBytesMax: file.queue.bytes_max,
       emulated: isEmulated ? emulatedSpec(file) : null,
       apps: file.apps,
       parameters: tritonParameters(triton),
     };
+  }
+
+  private groupDefault(isEmulated: boolean): string {
+    if (this.options.autoKind === (isEmulated ? "emulated" : "onnx")) return GROUP_AUTO;
+    return isEmulated ? "emulated" : "cpu";
   }
 
   /** Increasing; a model whose file lies elsewhere needs no version folder and is version 1. */
@@ -236,6 +245,14 @@ class SpecReader {
     const { inputs, outputs } = readOnnxHeader(onnxFile);
     return { ...this.declared, inputs, outputs };
   }
+}
+
+/** With the weights that exporters put beside a large model. */
+function bytesOnDisk(file: string): number {
+  let bytes = 0;
+  for (const part of [file, `${file}.data`, `${file}_data`])
+    bytes += statSync(part, { throwIfNoEntry: false })?.size ?? 0;
+  return bytes;
 }
 
 function emulatedSpec(file: ModelFile): EmulatedSpec {

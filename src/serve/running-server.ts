@@ -1,7 +1,8 @@
 /** A whole server from its configuration: log, workers, scheduler, models, doors; and its end. */
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { ServerConfig } from "../config/server.js";
+import { autoKind, type ServerConfig } from "../config/server.js";
+import { Planner } from "../planning/planner.js";
 import { LIVE_DEFAULTS } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import type { Door } from "./door.js";
@@ -60,6 +61,7 @@ export async function runServer(
     profileBudgetMs: profile.budgetUs / 1000,
     refresh: profile.refresh,
     cacheDir: path.join(tmpdir(), "rubato-profiles"),
+    autoKind: autoKind(config),
   });
   const server = new Server({
     pool,
@@ -76,6 +78,7 @@ export async function runServer(
     eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
     models: source,
     modelControl: config.modelControl,
+    placement: config.placement === null ? null : { config: config.placement, planner: new Planner() },
     onBroken,
   });
   const common = {

@@ -42,6 +42,20 @@ class BatchSums {
   readonly output = new Sum();
 }
 
+/** What Triton's statistics say of a model. */
+class ModelCounts {
+  lastInferenceMs = 0;
+  inferences = 0;
+  executions = 0;
+  readonly success = new Sum();
+  readonly fail = new Sum();
+  readonly queue = new Sum();
+  readonly input = new Sum();
+  readonly infer = new Sum();
+  readonly output = new Sum();
+  readonly bySize = new Map<number, BatchSums>();
+}
+
 /** A model that takes requests, with its queues and counts. */
 export class ServedModel {
   readonly spec: ModelSpec;
@@ -56,18 +70,11 @@ export class ServedModel {
   batches = 0;
   /** Takes no new requests; what it has is served. */
   isLeaving = false;
-  private lastInferenceMs = 0;
-  private inferences = 0;
-  private executions = 0;
-  private readonly success = new Sum();
-  private readonly fail = new Sum();
-  private readonly queue = new Sum();
-  private readonly input = new Sum();
-  private readonly infer = new Sum();
-  private readonly output = new Sum();
-  private readonly bySize = new Map<number, BatchSums>();
+  private readonly counts: ModelCounts;
 
-  constructor(spec: ModelSpec, times: ModelTimes, group: number, cells: ModelCells) {
+  /** @param before the same model on another group, whose counts go on. */
+  constructor(spec: ModelSpec, times: ModelTimes, group: number, cells: ModelCells, before: ServedModel | null = null) {
+    this.counts = before?.counts ?? new ModelCounts();
     this.spec = spec;
     this.times = times;
     this.group = group;
@@ -80,16 +87,17 @@ export class ServedModel {
 
   /** @param wallMs Milliseconds since the epoch: Triton's unit for this one field. */
   countExecution(size: number, inputUs: number, inferUs: number, outputUs: number, wallMs: number): void {
-    this.executions++;
-    this.inferences += size;
-    this.lastInferenceMs = wallMs;
-    this.input.add(inputUs, size);
-    this.infer.add(inferUs, size);
-    this.output.add(outputUs, size);
-    let sums = this.bySize.get(size);
+    const { counts } = this;
+    counts.executions++;
+    counts.inferences += size;
+    counts.lastInferenceMs = wallMs;
+    counts.input.add(inputUs, size);
+    counts.infer.add(inferUs, size);
+    counts.output.add(outputUs, size);
+    let sums = counts.bySize.get(size);
     if (sums === undefined) {
       sums = new BatchSums();
-      this.bySize.set(size, sums);
+      counts.bySize.set(size, sums);
     }
     sums.input.add(inputUs);
     sums.infer.add(inferUs);
@@ -97,24 +105,26 @@ export class ServedModel {
   }
 
   countRequest(isSuccess: boolean, totalUs: number, queueUs: number): void {
-    (isSuccess ? this.success : this.fail).add(totalUs);
-    if (isSuccess) this.queue.add(queueUs);
+    const { counts } = this;
+    (isSuccess ? counts.success : counts.fail).add(totalUs);
+    if (isSuccess) counts.queue.add(queueUs);
   }
 
   statistics(): ModelStatistics {
+    const { counts } = this;
     return {
       name: this.spec.name,
       version: this.spec.version,
-      lastInferenceMs: this.lastInferenceMs,
-      inferenceCount: this.inferences,
-      executionCount: this.executions,
-      success: this.success.read(),
-      fail: this.fail.read(),
-      queue: this.queue.read(),
-      computeInput: this.input.read(),
-      computeInfer: this.infer.read(),
-      computeOutput: this.output.read(),
-      batches: [...this.bySize.entries()]
+      lastInferenceMs: counts.lastInferenceMs,
+      inferenceCount: counts.inferences,
+      executionCount: counts.executions,
+      success: counts.success.read(),
+      fail: counts.fail.read(),
+      queue: counts.queue.read(),
+      computeInput: counts.input.read(),
+      computeInfer: counts.infer.read(),
+      computeOutput: counts.output.read(),
+      batches: [...counts.bySize.entries()]
         .sort(([a], [b]) => a - b)
         .map(([batchSize, sums]) => ({
           batchSize,

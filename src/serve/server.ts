@@ -11,6 +11,7 @@ import type {
 } from "./gateway.js";
 import { LiveDriver, type LiveDriverOptions } from "./live-driver.js";
 import { type ModelSource, ModelTable } from "./model-table.js";
+import { Placement, type PlacementOptions } from "./placement.js";
 import type { ServedModel } from "./served-model.js";
 import { shareGroup } from "./share-group.js";
 import { validateInputs, validateOutputs } from "./validate-inputs.js";
@@ -19,6 +20,8 @@ export interface ServerOptions extends LiveDriverOptions {
   readonly models: ModelSource;
   /** none: every model is loaded at the start; explicit: none is, models are loaded and unloaded by request. */
   readonly modelControl: "none" | "explicit";
+  /** Absent or null: every model says its group. */
+  readonly placement?: PlacementOptions | null;
 }
 
 /** Longer than a worker takes to be replaced. */
@@ -33,6 +36,7 @@ export class Server implements Gateway {
   readonly driver: LiveDriver;
   readonly models: ModelTable;
   private readonly autoscaler: Autoscaler;
+  readonly placement: Placement | null;
   private readonly options: ServerOptions;
   private phase: "starting" | "serving" | "lame-duck" | "closing" | "closed" = "starting";
   private failedLoads = 0;
@@ -43,17 +47,27 @@ export class Server implements Gateway {
     this.driver = new LiveDriver(options);
     this.autoscaler = new Autoscaler(this.driver, options.pool, options.log);
     this.driver.scaling = () => this.scaling();
-    this.models = new ModelTable(options.models, options.pool, this.driver, options.log);
+    const { models, pool, log, placement } = options;
+    this.placement =
+      placement === undefined || placement === null
+        ? null
+        : new Placement(placement, pool.groups, models, this.driver.metrics.placement, log);
+    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver, log);
+    this.placement?.attach(this.models);
   }
 
   /** Starts scheduler and workers and loads the models. Calls for models that are ready are served meanwhile. */
   async start(): Promise<void> {
     await this.driver.start();
     this.models.scan();
-    if (this.options.modelControl === "none") this.failedLoads = await this.models.loadAll(LOAD_RETRY_MS);
+    if (this.options.modelControl === "none") {
+      await this.placement?.prepare();
+      this.failedLoads = await this.models.loadAll(LOAD_RETRY_MS);
+    }
     if (this.phase !== "starting") return;
     this.phase = "serving";
     this.autoscaler.start();
+    this.placement?.run();
   }
 
   get live(): boolean {
@@ -139,6 +153,7 @@ export class Server implements Gateway {
   ): Promise<void> {
     if (this.phase === "closing" || this.phase === "closed") return;
     this.phase = "lame-duck";
+    this.placement?.stop();
     const endsAt = now() + drainMs * 1000;
     const startedAt = now();
     const isQuiet = (): boolean =>
@@ -160,6 +175,8 @@ export class Server implements Gateway {
     await Promise.race([this.driver.idle(), pause(longestMs)]);
     await closeDoors(1000);
     await this.options.pool.stop(1000);
+    // A move under way has lost its workers, and ends before the scheduler that it would speak to.
+    if (this.placement !== null) await Promise.race([this.placement.stopped(), pause(1000)]);
     await this.driver.stop();
     await this.options.tracer?.shutdown();
     this.phase = "closed";

@@ -2,6 +2,7 @@
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Command } from "commander";
+import { GROUP_AUTO } from "../../config/model.js";
 import type { ModelProfile, ProfileFit } from "../../serve/model-profile.js";
 import { RunFailed } from "../exit.js";
 import { numberWithin } from "../option-values.js";
@@ -52,10 +53,15 @@ async function measure(
 ): Promise<{ profile: ModelProfile; file: string | null }> {
   const config = serverConfigOf(options);
   const { readModel } = await import("../../serve/repository.js");
+  const { autoKind } = await import("../../config/server.js");
   const { ProcessPool } = await import("../../serve/process-pool.js");
   const { profileModel } = await import("../../serve/profiler.js");
   const { saveProfile } = await import("../../serve/profile-store.js");
-  const spec = readModel(config.modelsDir, name);
+  const kind = autoKind(config);
+  const read = readModel(config.modelsDir, name, kind === undefined ? {} : { autoKind: kind });
+  // The groups of placement are alike, and so are the profiles measured on them.
+  const placed = config.placement?.groups[0];
+  const spec = read.group === GROUP_AUTO && placed !== undefined ? { ...read, group: placed } : read;
   const group = config.groups.find((candidate) => candidate.name === spec.group);
   if (group === undefined) throw new RunFailed(`model '${name}': its group '${spec.group}' is not configured`);
   const pool = new ProcessPool([group], {

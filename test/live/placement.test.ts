@@ -1,0 +1,294 @@
+/** Models move between groups of accelerators while requests come: none is lost, refused, or run twice (Symphony 4.4). */
+import fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import type { ModelSpec } from "../../src/config/model.js";
+import type { PlacementConfig } from "../../src/config/server.js";
+import { durationUs } from "../../src/core/time.js";
+import { Planner } from "../../src/planning/planner.js";
+import { type Ended, FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
+
+const SEED = 20_260_303;
+const placementConfig = (changes: Partial<PlacementConfig> = {}): PlacementConfig => ({
+  groups: ["g0", "g1", "g2"],
+  // Epochs come when the test calls for them.
+  epochUs: durationUs(3_600_000_000),
+  movesMax: 4,
+  load: "busy",
+  loadImbalanceMax: 0.2,
+  memoryImbalanceMax: Number.POSITIVE_INFINITY,
+  gainMin: 0.02,
+  rateRpsMax: null,
+  memoryMbMax: null,
+  memoryWeight: 0.1,
+  timeLimitUs: durationUs(500_000),
+  ...changes,
+});
+const groupsOf = (config: PlacementConfig) => config.groups.map((name) => group(1, { name }));
+/** l(b) = 2b + 3 ms: alone up to 200/s on one accelerator. */
+const spec = (name: string, changes: Partial<ModelSpec> = {}): ModelSpec =>
+  modelSpec({
+    name,
+    group: "auto",
+    sloUs: durationUs(150_000),
+    emulated: { alphaMs: 2, betaMs: 3, tableMs: null },
+    ...changes,
+  });
+
+let fake: FakeServer;
+afterEach(async () => {
+  if (fake.server.live) await fake.stop();
+  expect(fake.broken).toBeNull();
+  expect(fake.extraAnswers).toBe(0);
+});
+
+async function start(specs: ModelSpec[], config: PlacementConfig, retriesMax = 1): Promise<void> {
+  fake = new FakeServer(specs, groupsOf(config), { retriesMax, placement: { config, planner: new Planner() } });
+  await fake.start();
+}
+
+const groupOf = (name: string): string => fake.server.model(name, "").group;
+const epochs = (outcome: string, reason = ""): Promise<number> =>
+  fake.metric("rubato_placement_epochs_total", [`outcome="${outcome}"`, ...(reason === "" ? [] : [`reason="${reason}"`])]);
+const moves = (outcome: string): Promise<number> =>
+  fake.metric("rubato_placement_moves_total", [`outcome="${outcome}"`]);
+const indexed = (name: string) => fake.server.repositoryIndex(false).find((entry) => entry.name === name)!;
+
+/** Open loop: requests per second of each model, for `ms`. @returns how they ended. */
+async function load(rates: Readonly<Record<string, number>>, ms: number): Promise<Ended[]> {
+  const startedAt = performance.now();
+  const sent = new Map<string, number>();
+  const calls: Promise<Ended>[] = [];
+  for (let at = 0; at < ms; at = performance.now() - startedAt) {
+    for (const [model, perS] of Object.entries(rates)) {
+      for (let n = sent.get(model) ?? 0; n < (at / 1000) * perS; n++) {
+        sent.set(model, n + 1);
+        calls.push(fake.infer({ model }));
+      }
+    }
+    await sleep(1);
+  }
+  return Promise.all(calls);
+}
+
+const bad = (ended: readonly Ended[]): Ended[] => ended.filter(({ reply }) => reply === null);
+
+/** Each batch ran on its model's group; each request that was answered ran once. */
+function expectExecutedOnce(answered: number): void {
+  const names = fake.pool.groups.map(({ name }) => name);
+  let members = 0;
+  for (const { accelerator, batch } of fake.pool.runs) {
+    expect(batch.spec!.group).toBe(names[accelerator]);
+    members += batch.members.length;
+  }
+  expect(members).toBe(answered);
+}
+
+describe("placement", { retry: 2 }, () => {
+  it("load shifts onto one group: the next epochs move models away, and no request is worse off", async () => {
+    const config = placementConfig({ epochUs: durationUs(500_000), movesMax: 2 });
+    await start(["a", "b", "c", "d", "e", "f"].map((name) => spec(name)), config);
+    const names = fake.server.modelNames();
+    for (const name of config.groups) expect(names.filter((model) => groupOf(model) === name)).toHaveLength(2);
+    const busy = names.filter((model) => groupOf(model) === groupOf("a"));
+    const rates = Object.fromEntries(names.map((name) => [name, busy.includes(name) ? 60 : 10]));
+    let unready = 0;
+    const watch = setInterval(() => {
+      if (!fake.server.ready || names.some((name) => !fake.server.modelReady(name, ""))) unready++;
+    }, 5);
+    const ended = await load(rates, 2600);
+    clearInterval(watch);
+    expect(unready).toBe(0);
+    expect(groupOf(busy[0]!)).not.toBe(groupOf(busy[1]!));
+    const moved = await moves("moved");
+    expect(moved).toBeGreaterThanOrEqual(1);
+    expect(moved).toBeLessThanOrEqual(2 * (await epochs("moved")));
+    expect(bad(ended).length / ended.length).toBeLessThanOrEqual(0.01);
+    expectExecutedOnce(ended.length - bad(ended).filter(({ error }) => error?.details.reason !== "late").length);
+    // What moved away is gone there, and counts go on.
+    expect(fake.pool.loaded.map(({ name }) => name).sort()).toEqual([...names].sort());
+    expect(fake.server.statistics(busy[0]!, "")[0]!.inferenceCount).toBeGreaterThan(100);
+    expect(await fake.metric("rubato_model_group", [`model="${busy[0]}"`])).toBe(1);
+    expect(await fake.metric("rubato_placement_imbalance_ratio", ['of="load"'])).toBeLessThan(0.9);
+  });
+
+  it("an epoch moves no more than moves_max, the next ones go on from there", async () => {
+    const config = placementConfig({ groups: ["g0", "g1"], movesMax: 1, gainMin: 0.01, loadImbalanceMax: 0.1 });
+    // Pinned beside one group's models at start; then only the others are busy.
+    await start([..."abcd"].map((name) => spec(name)), config);
+    const where = () => Object.fromEntries(fake.server.modelNames().map((name) => [name, groupOf(name)]));
+    let before = where();
+    const inFirst = Object.keys(before).filter((name) => before[name] === before.a);
+    const rates = Object.fromEntries(Object.keys(before).map((name, i) => [name, inFirst.includes(name) ? 60 : 5 + i]));
+    let total = 0;
+    for (let n = 0; n < 3; n++) {
+      const [ended] = await Promise.all([load(rates, 400), sleep(300).then(() => fake.server.placement!.epoch())]);
+      expect(bad(ended)).toEqual([]);
+      const after = where();
+      const changed = Object.keys(after).filter((name) => after[name] !== before[name]).length;
+      expect(changed).toBeLessThanOrEqual(1);
+      total += changed;
+      before = after;
+    }
+    expect(total).toBeGreaterThanOrEqual(1);
+    expect(await moves("moved")).toBe(total);
+  });
+
+  it("groups that are even enough, or have no load, are left alone; so is a model that its owner placed", async () => {
+    const config = placementConfig({ groups: ["g0", "g1"] });
+    await start([spec("a"), spec("b"), spec("p", { group: "g0" }), spec("q", { group: "g0" })], config);
+    // The two that are pinned fill g0, so that both others go to g1.
+    expect([groupOf("a"), groupOf("b")]).toEqual(["g1", "g1"]);
+    await fake.server.placement!.epoch();
+    expect(await epochs("kept", "no-load")).toBe(1);
+    await load({ a: 30, b: 30, p: 30, q: 30 }, 300);
+    await fake.server.placement!.epoch();
+    expect(await epochs("kept", "within-limits")).toBe(1);
+    await load({ a: 5, b: 5, p: 60, q: 60 }, 300);
+    await fake.server.placement!.epoch();
+    expect([groupOf("p"), groupOf("q")]).toEqual(["g0", "g0"]);
+    expect(await moves("moved")).toBe(0);
+  });
+
+  it("a load that fails on the new group leaves the model where it was, with the reason; it is tried again later", async () => {
+    const config = placementConfig({ groups: ["g0", "g1"], movesMax: 1 });
+    await start([spec("a"), spec("b"), spec("c"), spec("d")], config);
+    const names = fake.server.modelNames();
+    const before = groupOf("a");
+    const busy = names.filter((name) => groupOf(name) === before);
+    const rates = Object.fromEntries(names.map((name) => [name, busy.includes(name) ? 60 : 5]));
+    fake.pool.loadError = new Error("no such operator");
+    const epoch = () =>
+      Promise.all([load(rates, 350), sleep(250).then(() => fake.server.placement!.epoch())]).then(([ended]) => ended);
+    expect(bad(await epoch())).toEqual([]);
+    expect(await moves("load-failed")).toBe(1);
+    expect(await epochs("kept", "moves-failed")).toBe(1);
+    expect(busy.map(groupOf)).toEqual([before, before]);
+    const failed = busy.map(indexed).filter(({ reason }) => reason !== "");
+    expect(failed).toHaveLength(1);
+    expect(failed[0]).toMatchObject({ state: "READY", reason: expect.stringContaining("cannot move to group") });
+    // The pair is avoided for an epoch: the other busy model is tried instead, and its load works.
+    fake.pool.loadError = null;
+    expect(bad(await epoch())).toEqual([]);
+    expect(groupOf(failed[0]!.name)).toBe(before);
+    expect(await moves("moved")).toBe(1);
+  });
+
+  it("memory: what has no room is refused with the bound, a plan that cannot be says which constraint", async () => {
+    const config = placementConfig({ groups: ["g0", "g1"], memoryMbMax: 100 });
+    const specs = [..."abc"].map((name) => spec(name, { memoryMb: 60 }));
+    await start(specs, config);
+    expect(await epochs("infeasible", "memory")).toBe(1);
+    expect(fake.server.modelNames()).toHaveLength(2);
+    const refused = fake.server.repositoryIndex(false).filter(({ state }) => state === "UNAVAILABLE");
+    expect(refused).toHaveLength(1);
+    expect(refused[0]!.reason).toContain("memory_mb_max of a group is 100; it needs 60");
+    expect(new Set(fake.server.modelNames().map(groupOf)).size).toBe(2);
+  });
+
+  it("memory: an exchange that would hold too much in between is not made", async () => {
+    const config = placementConfig({ groups: ["g0", "g1"], memoryMbMax: 100, loadImbalanceMax: 0.05, gainMin: 0.001 });
+    // Each group holds 90 of 100 MB: models can only be exchanged.
+    const specs = [..."abcd"].map((name) => spec(name, { memoryMb: 45 }));
+    await start(specs, config);
+    const names = fake.server.modelNames();
+    const busy = names.filter((name) => groupOf(name) === groupOf("a"));
+    const rates = Object.fromEntries(names.map((name) => [name, busy.includes(name) ? 50 : 5]));
+    await load(rates, 300);
+    await fake.server.placement!.epoch();
+    expect(await moves("no-room")).toBe(2);
+    expect(busy.map(groupOf)).toEqual([groupOf("a"), groupOf("a")]);
+  });
+
+  it("shutdown while a model is being loaded on its new group: requests end, the move is given up", async () => {
+    const config = placementConfig({ groups: ["g0", "g1"], movesMax: 1 });
+    await start([..."abcd"].map((name) => spec(name)), config);
+    const names = fake.server.modelNames();
+    const busy = names.filter((name) => groupOf(name) === groupOf("a"));
+    const rates = Object.fromEntries(names.map((name) => [name, busy.includes(name) ? 60 : 5]));
+    await load(rates, 300);
+    let release: () => void = () => {};
+    const loading = new Promise<void>((resolve) => {
+      const { pool } = fake;
+      const loadBeside = pool.loadBeside.bind(pool);
+      pool.loadBeside = async (model) => {
+        resolve();
+        await new Promise<void>((go) => {
+          release = go;
+        });
+        return loadBeside(model);
+      };
+    });
+    const epoch = fake.server.placement!.epoch();
+    await loading;
+    const calls = load(rates, 200);
+    await sleep(100);
+    const stopped = fake.server.stop(1000, 50, () => performance.now() * 1000, async () => {});
+    const ended = await calls;
+    release();
+    await Promise.all([epoch, stopped]);
+    expect(bad(ended)).toEqual([]);
+    expect(await moves("aborted")).toBe(1);
+    expect(await moves("moved")).toBe(0);
+    expect(fake.pool.loaded.map(({ name }) => name).sort()).toEqual(names);
+    expect(await fake.metric("rubato_requests_in_flight")).toBe(0);
+  });
+
+  it(`conservation under moves, cancels, crashes, refusals and reloads (seed ${SEED})`, async () => {
+    const action = fc.oneof(
+      {
+        weight: 12,
+        arbitrary: fc.record({
+          kind: fc.constant("infer" as const),
+          model: fc.nat(3),
+          timeoutMs: fc.integer({ min: 1, max: 60 }),
+          cancelAfterMs: fc.option(fc.integer({ min: 0, max: 20 }), { freq: 3 }),
+        }),
+      },
+      { weight: 3, arbitrary: fc.record({ kind: fc.constant("pause" as const), ms: fc.integer({ min: 0, max: 6 }) }) },
+      { weight: 2, arbitrary: fc.record({ kind: fc.constant("move" as const), model: fc.nat(3), to: fc.nat(2) }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant("reload" as const), model: fc.nat(3) }) },
+      {
+        weight: 1,
+        arbitrary: fc.record({ kind: fc.constant("crash" as const), accelerator: fc.nat(2), restartMs: fc.nat(20) }),
+      },
+    );
+    const run = async (actions: readonly (typeof action extends fc.Arbitrary<infer T> ? T : never)[]) => {
+      const config = placementConfig({ timeLimitUs: durationUs(0) });
+      const specs = [..."abcd"].map((name, i) => spec(name, i === 0 ? { sloUs: null } : {}));
+      await start(specs, config);
+      let failing = 0;
+      fake.pool.failure = () => (++failing % 9 === 0 ? { cause: "model-error", message: "refused by the test" } : null);
+      const ends: Promise<Ended>[] = [];
+      const work: Promise<unknown>[] = [];
+      for (const step of actions) {
+        const model = "model" in step ? specs[step.model]!.name : "";
+        if (step.kind === "pause") await sleep(step.ms);
+        else if (step.kind === "crash") fake.pool.crash(step.accelerator, step.restartMs);
+        else if (step.kind === "reload") work.push(fake.server.models.load(model));
+        else if (step.kind === "move")
+          work.push(fake.server.models.move(model, groupOf(model), config.groups[step.to]!, () => true));
+        else ends.push(fake.infer({ model, timeoutMs: step.timeoutMs }, step.cancelAfterMs));
+      }
+      const ended = await Promise.race([Promise.all(ends), fake.whenBroken]);
+      await Promise.race([Promise.all(work), fake.whenBroken]);
+      await Promise.race([fake.server.driver.idle(), fake.whenBroken]);
+      await sleep(30);
+      expect(fake.extraAnswers).toBe(0);
+      expect(fake.pool.holds).toEqual([0, 0, 0]);
+      expect(fake.pool.loaded.map(({ name }) => name).sort()).toEqual(["a", "b", "c", "d"]);
+      for (const { name, group: on } of fake.pool.loaded) expect(on).toBe(groupOf(name));
+      for (const name of ["rubato_scheduler_requests", "rubato_scheduler_batches", "rubato_requests_in_flight"])
+        expect(await fake.metric(name)).toBe(0);
+      const refused = await fake.metric("rubato_requests_refused_total");
+      expect(await fake.metric("rubato_requests_total")).toBe(ended.length - refused);
+      const replies = ended.filter(({ reply }) => reply !== null).length;
+      expect(await fake.metric("rubato_requests_total", ['outcome="finished"'])).toBe(replies);
+      await fake.stop();
+    };
+    await fc.assert(fc.asyncProperty(fc.array(action, { minLength: 20, maxLength: 120 }), run), {
+      seed: SEED,
+      numRuns: 8,
+      endOnFailure: true,
+    });
+  });
+});
