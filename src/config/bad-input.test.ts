@@ -572,6 +572,55 @@ const SERVERS: readonly Case[] = [
     "cpu_threads: 4\ngroups: {a: {count: 3, threads: 2}}\n",
     ["bad.yaml:1: cpu_threads: must be at least what the onnx groups need (6", "was 4"],
   ],
+  [
+    "placement on a group that is not there",
+    "groups: {a: {kind: emulated}}\nplacement: {groups: [a, b]}\n",
+    ['bad.yaml:2: placement.groups[1]: must be one of a; was "b"'],
+  ],
+  [
+    "placement on one group twice",
+    "groups: {a: {kind: emulated}}\nplacement: {groups: [a, a]}\n",
+    ['placement.groups[1]: must be named once; was "a"'],
+  ],
+  [
+    "placement on groups that differ",
+    "groups: {a: {kind: emulated}, b: {kind: emulated, count: 3}}\nplacement: {groups: [a, b]}\n",
+    [
+      "placement.groups[1]: must be like a (kind emulated, count 1, threads 1); b has kind emulated, count 3, threads 1",
+    ],
+  ],
+  [
+    "placement on groups of two kinds",
+    "groups: {a: {kind: emulated}, b: {threads: 1}}\nplacement: {groups: [a, b]}\n",
+    ["placement.groups[1]: must be like a (kind emulated", "b has kind onnx"],
+  ],
+  ["placement on no group", "placement: {groups: []}\n", ["placement.groups: must be at least 1 long; was []"]],
+  ["placement without groups", "placement: {epoch_s: 10}\n", ["placement.groups: is required"]],
+  [
+    "epochs without pause",
+    "placement: {groups: [cpu], epoch_s: 0}\n",
+    ["placement.epoch_s: must be at least 1; was 0"],
+  ],
+  [
+    "moves without end",
+    "placement: {groups: [cpu], moves_max: 1000}\n",
+    ["placement.moves_max: must be at most 64; was 1000"],
+  ],
+  [
+    "a bound of requests where accelerator time is made even",
+    "placement: {groups: [cpu], rate_rps_max: 100}\n",
+    ["placement.rate_rps_max: goes only with load: requests; was 100 with busy"],
+  ],
+  [
+    "no memory",
+    "placement: {groups: [cpu], memory_mb_max: 0}\n",
+    ["placement.memory_mb_max: must be greater than 0; was 0"],
+  ],
+  [
+    "a group named auto",
+    "groups: {auto: {kind: emulated}}\n",
+    ["groups.auto: must have another name: 'auto' leaves the group to placement"],
+  ],
   ["an impatient hang factor", "workers: {hang_factor: 1}\n", ["workers.hang_factor: must be at least 2; was 1"]],
   ["an event log without a file", "event_log: {max_bytes: 100000}\n", ["event_log.file: is required: must be a text"]],
   ["an event log by name alone", "event_log: e.log\n", ['event_log: must be a mapping; was "e.log"']],

@@ -8,6 +8,7 @@ describe("rubato.yaml", () => {
     expect(parse("")).toEqual({
       policy_options: {},
       default_timeout_ms: 10_000,
+      dynamic_memory_mb: 0,
       timeout_max_ms: 60_000,
       queue: { requests_max: 1000, bytes_max: 268_435_456 },
       inputs: {},

@@ -43,6 +43,23 @@ describe("server configuration", () => {
     expect(config.grpc).toMatchObject({ port: 0, host: "0.0.0.0" });
     expect(read("grpc: {enabled: false}\n").grpc).toBeNull();
   });
+  it("placement has defaults for all but its groups; without it every model says its group", () => {
+    expect(read("drain_s: 1\n").placement).toBeNull();
+    const { placement } = read("groups: {a: {kind: emulated}, b: {kind: emulated}}\nplacement: {groups: [a, b]}\n");
+    expect(placement).toEqual({
+      groups: ["a", "b"],
+      epochUs: 300_000_000,
+      movesMax: 4,
+      load: "busy",
+      loadImbalanceMax: 0.2,
+      memoryImbalanceMax: Number.POSITIVE_INFINITY,
+      gainMin: 0.02,
+      rateRpsMax: null,
+      memoryMbMax: null,
+      memoryWeight: 0.1,
+      timeLimitUs: 2_000_000,
+    });
+  });
   it("shares the CPU threads out: explicit ones first, the rest in equal parts", () => {
     const { groups } = read(
       "groups: {a: {count: 2, threads: 1}, b: {count: 3}, e: {kind: emulated, count: 2, scales: [1, 5]}}\n",

@@ -57,6 +57,22 @@ describe("what a model file says is not asked again", () => {
     });
   });
 
+  test("who names no group leaves it to placement where there is one for its kind; memory is the file's size", () => {
+    put("m/1/model.onnx", plain);
+    put("m/1/model.onnx.data", Buffer.alloc(1_000_000));
+    put("e/rubato.yaml", "emulated: {alpha_ms: 1, beta_ms: 2}\nmemory_mb: 40\ndynamic_memory_mb: 2\n");
+    put("n/rubato.yaml", "emulated: {alpha_ms: 1, beta_ms: 2}\ngroup: mine\n");
+    put("a/rubato.yaml", "emulated: {alpha_ms: 1, beta_ms: 2}\ngroup: auto\n");
+    const groups = (options = {}) => readRepository(root, options).models.map(({ name, group }) => [name, group]);
+    const named = [["n", "mine"]];
+    expect(groups()).toEqual([["a", "auto"], ["e", "emulated"], ["m", "cpu"], ...named]);
+    expect(groups({ autoKind: "onnx" })).toEqual([["a", "auto"], ["e", "emulated"], ["m", "auto"], ...named]);
+    expect(groups({ autoKind: "emulated" })).toEqual([["a", "auto"], ["e", "auto"], ["m", "cpu"], ...named]);
+    expect(readModel(root, "e")).toMatchObject({ memoryMb: 40, dynamicMemoryMb: 2 });
+    expect(readModel(root, "n")).toMatchObject({ memoryMb: 0, dynamicMemoryMb: 0 });
+    expect(readModel(root, "m").memoryMb).toBeCloseTo(1 + plain.length / 1e6, 9);
+  });
+
   test("the shared dimension may stand elsewhere, and scalars have none", () => {
     const file = graph(
       [value("input", ["batch", "n"]), value("sr", [], 7), value("h", [2, "batch", 64])],
