@@ -28,7 +28,7 @@ export class PlacementMetrics {
     this.moves = new CounterFamily(
       registry,
       "rubato_placement_moves_total",
-      "Models to be moved, by outcome (moved, load-failed, no-room, aborted, gone); but for moved the model stayed.",
+      "Models to be moved, by outcome (moved, load-failed, no-room, aborted, gone); but for moved the model stayed; aborted: after another of the plan that failed, or at the end of the server.",
     );
     this.seconds = new HistogramFamily(
       registry,

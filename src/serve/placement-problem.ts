@@ -15,6 +15,16 @@ export interface PlaceableModel {
   readonly isPinned: boolean;
 }
 
+/** One that a group holds now. */
+export interface HeldModel extends PlaceableModel {
+  readonly place: number;
+}
+
+export interface Move {
+  readonly model: HeldModel;
+  readonly to: number;
+}
+
 /**
  * Epochs: each move of a model costs 1 of `movesMax`; what may not be costs more than all. Models without a place cost
  * nothing, for they must be loaded somewhere in any case.
@@ -67,4 +77,34 @@ export function hasRoom(
   memoryMbMax: number | null,
 ): boolean {
   return memoryMbMax === null || !exceeds(memoryNeededMb([...held, model]), memoryMbMax);
+}
+
+/**
+ * Moves in an order in which every group has room for each as it comes, those before it done. Of those that have room
+ * the first goes, without looking back: where that leads nowhere, another plan is cheaper than the search for an order.
+ *
+ * @returns `blocked`: those that found no room.
+ */
+export function orderMoves(
+  held: readonly HeldModel[],
+  moves: readonly Move[],
+  memoryMbMax: number | null,
+): { readonly order: readonly Move[]; readonly blocked: readonly Move[] } {
+  const places = new Map(held.map((model) => [model, model.place]));
+  const pending = [...moves];
+  const order: Move[] = [];
+  while (pending.length > 0) {
+    const at = pending.findIndex(({ model, to }) =>
+      hasRoom(
+        held.filter((other) => places.get(other) === to),
+        model,
+        memoryMbMax,
+      ),
+    );
+    if (at < 0) break;
+    const [move] = pending.splice(at, 1) as [Move];
+    places.set(move.model, move.to);
+    order.push(move);
+  }
+  return { order, blocked: pending };
 }

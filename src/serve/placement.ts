@@ -20,7 +20,15 @@ import { ServingError } from "../wire/serving-error.js";
 import type { Log } from "./log.js";
 import type { ModelSource, ModelTable } from "./model-table.js";
 import type { PlacementMetrics } from "./placement-metrics.js";
-import { hasRoom, memoryNeededMb, type PlaceableModel, placementInput } from "./placement-problem.js";
+import {
+  type HeldModel,
+  hasRoom,
+  type Move,
+  memoryNeededMb,
+  orderMoves,
+  type PlaceableModel,
+  placementInput,
+} from "./placement-problem.js";
 import { PlacementRates } from "./placement-rates.js";
 
 export interface PlacementOptions {
@@ -30,14 +38,12 @@ export interface PlacementOptions {
 
 /** A place that refused a model is tried again after 1, 2, 4, ... epochs, at most so many. */
 const AVOIDED_EPOCHS_MAX = 64;
+/** Plans of one epoch, each without the moves of the one before for which there was no room. */
+const PLANS_PER_EPOCH_MAX = 3;
 
 interface Avoided {
   readonly untilEpoch: number;
   readonly failures: number;
-}
-
-interface Held extends PlaceableModel {
-  readonly place: number;
 }
 
 export class Placement {
@@ -205,14 +211,28 @@ export class Placement {
     if (now.isFeasible && now.loadImbalance <= loadImbalanceMax && now.memoryImbalance <= memoryImbalanceMax)
       return this.kept("within-limits");
     if (movesMax === 0 && now.isFeasible) return this.kept("no-moves-allowed");
-    const answer = await this.plan(models);
-    if (this.isStopping) return;
-    if (answer.kind !== "planned") return this.refused(answer, "no better placement: models stay where they are");
-    const moves = models.flatMap((model, i) => {
-      const to = answer.assignment[i]!;
-      return to === model.place ? [] : [{ model, to }];
-    });
-    if (moves.length === 0) return this.kept(answer.search);
+    for (let plans = 0; plans < PLANS_PER_EPOCH_MAX; plans++) {
+      const answer = await this.plan(models);
+      if (this.isStopping) return;
+      if (answer.kind !== "planned") return this.refused(answer, "no better placement: models stay where they are");
+      const moves = models.flatMap((model, i) => {
+        const to = answer.assignment[i]!;
+        return to === model.place ? [] : [{ model, to }];
+      });
+      if (moves.length === 0) return this.kept(answer.search);
+      const { order, blocked } = orderMoves(models, moves, this.config.memoryMbMax);
+      // Half a plan may be worse than none: what has no room is avoided, and planned for anew.
+      if (blocked.length > 0) this.noRoom(blocked);
+      else return this.carryOut(order, now, answer);
+    }
+    this.kept("no-room");
+  }
+
+  private async carryOut(
+    moves: readonly Move[],
+    now: PlanMeasure,
+    answer: PlanAnswer & { kind: "planned" },
+  ): Promise<void> {
     const done = await this.moveAll(moves);
     if (done === 0) return this.kept("moves-failed");
     this.metrics.countEpoch("moved", answer.search);
@@ -265,28 +285,22 @@ export class Placement {
 
   // Moves
 
-  /** In an order that keeps S_max in between, if there is one. @returns how many were done. */
-  private async moveAll(moves: readonly { readonly model: Held; readonly to: number }[]): Promise<number> {
-    const pending = [...moves];
-    let done = 0;
-    while (pending.length > 0 && !this.isStopping) {
-      const held = this.held();
-      const at = pending.findIndex(({ model, to }) =>
-        hasRoom(
-          held.filter(({ place }) => place === to),
-          model,
-          this.config.memoryMbMax,
-        ),
-      );
-      if (at < 0) break;
-      const [{ model, to }] = pending.splice(at, 1) as [(typeof pending)[number]];
-      if (await this.moveOne(model, to)) done++;
+  /**
+   * One after the other; the moves of a plan belong together, so that those behind one that failed are left.
+   *
+   * @returns how many were done.
+   */
+  private async moveAll(moves: readonly Move[]): Promise<number> {
+    for (const [done, move] of moves.entries()) {
+      if (await this.moveOne(move)) continue;
+      this.metrics.move("aborted").value += moves.length - done - 1;
+      return done;
     }
-    for (const { model, to } of pending) {
-      if (this.isStopping) {
-        this.metrics.move("aborted").value++;
-        continue;
-      }
+    return moves.length;
+  }
+
+  private noRoom(moves: readonly Move[]): void {
+    for (const { model, to } of moves) {
       this.metrics.move("no-room").value++;
       this.avoid(model.name, to);
       this.log.warn(
@@ -294,16 +308,23 @@ export class Placement {
         `a model stays: its new group has no room for it before others have left (memory_mb_max ${this.config.memoryMbMax})`,
       );
     }
-    return done;
   }
 
-  private async moveOne(model: Held, to: number): Promise<boolean> {
-    const { groups } = this.config;
+  private async moveOne(move: Move): Promise<boolean> {
+    const { model, to } = move;
+    const { groups, memoryMbMax } = this.config;
+    // A load by request may have taken the room since.
+    const held = this.held().filter(({ place }) => place === to);
+    if (!hasRoom(held, model, memoryMbMax)) {
+      this.noRoom([move]);
+      return false;
+    }
     const route = { model: model.name, from: groups[model.place]!, to: groups[to]! };
     const startedAt = monotonicNow();
     try {
-      if (!(await this.table.move(model.name, route.from, route.to, () => !this.isStopping))) {
-        this.metrics.move(this.isStopping ? "aborted" : "gone").value++;
+      const isWanted = (): boolean => !this.isStopping;
+      if (!isWanted() || !(await this.table.move(model.name, route.from, route.to, isWanted))) {
+        this.metrics.move(isWanted() ? "gone" : "aborted").value++;
         return false;
       }
     } catch (error) {
@@ -345,8 +366,8 @@ export class Placement {
   // Places
 
   /** Models that the groups of placement hold now. */
-  private held(): Held[] {
-    const rows: Held[] = [];
+  private held(): HeldModel[] {
+    const rows: HeldModel[] = [];
     const mean = this.meanLoad;
     for (const { spec } of this.table.servedModels()) {
       const place = this.config.groups.indexOf(spec.group);
