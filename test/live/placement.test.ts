@@ -57,12 +57,16 @@ const moves = (outcome: string): Promise<number> =>
   fake.metric("rubato_placement_moves_total", [`outcome="${outcome}"`]);
 const indexed = (name: string) => fake.server.repositoryIndex(false).find((entry) => entry.name === name)!;
 
-/** Open loop: requests per second of each model, for `ms`. @returns how they ended. */
-async function load(rates: Readonly<Record<string, number>>, ms: number): Promise<Ended[]> {
+/** Open loop: requests per second of each model, for `ms` or until it is enough. @returns how they ended. */
+async function load(
+  rates: Readonly<Record<string, number>>,
+  ms: number,
+  isEnough: () => boolean = () => false,
+): Promise<Ended[]> {
   const startedAt = performance.now();
   const sent = new Map<string, number>();
   const calls: Promise<Ended>[] = [];
-  for (let at = 0; at < ms; at = performance.now() - startedAt) {
+  for (let at = 0; at < ms && !isEnough(); at = performance.now() - startedAt) {
     for (const [model, perS] of Object.entries(rates)) {
       for (let n = sent.get(model) ?? 0; n < (at / 1000) * perS; n++) {
         sent.set(model, n + 1);
@@ -109,10 +113,12 @@ describe("placement", { retry: 2 }, () => {
     const watch = setInterval(() => {
       if (!fake.server.ready || names.some((name) => !fake.server.modelReady(name, ""))) unready++;
     }, 5);
-    const ended = await load(rates, 1800);
+    const isParted = (): boolean => groupOf(busy[0]!) !== groupOf(busy[1]!);
+    const ended = [...(await load(rates, 5000, isParted)), ...(await load(rates, 700))];
+    await fake.server.placement!.epoch();
     clearInterval(watch);
     expect(unready).toBe(0);
-    expect(groupOf(busy[0]!)).not.toBe(groupOf(busy[1]!));
+    expect(isParted()).toBe(true);
     const moved = await moves("moved");
     expect(moved).toBeGreaterThanOrEqual(1);
     expect(moved).toBeLessThanOrEqual(2 * (await epochs("moved")));
@@ -120,34 +126,32 @@ describe("placement", { retry: 2 }, () => {
     expectExecutedOnce(ended.length - bad(ended).filter(({ error }) => error?.details.reason !== "late").length);
     // What moved away is gone there, and counts go on.
     expect(fake.pool.loaded.map(({ name }) => name).sort()).toEqual([...names].sort());
-    expect(fake.server.statistics(busy[0]!, "")[0]!.inferenceCount).toBeGreaterThan(100);
+    expect(fake.server.statistics(busy[0]!, "")[0]!.inferenceCount).toBeGreaterThan(50);
     expect(await fake.metric("rubato_model_group", [`model="${busy[0]}"`])).toBe(1);
     expect(await fake.metric("rubato_placement_imbalance_ratio", ['of="load"'])).toBeLessThan(0.9);
   });
 
   it("an epoch moves no more than moves_max, the next ones go on from there", async () => {
     const config = placementConfig({ groups: ["g0", "g1"], movesMax: 1, gainMin: 0.01, loadImbalanceMax: 0.1 });
-    // Pinned beside one group's models at start; then only the others are busy.
+    // Four busy models of one group: two of them must go, one after the other.
     await start(
-      [..."abcd"].map((name) => spec(name)),
+      [..."abcdefgh"].map((name) => spec(name)),
       config,
     );
     const where = () => Object.fromEntries(fake.server.modelNames().map((name) => [name, groupOf(name)]));
     let before = where();
-    const inFirst = Object.keys(before).filter((name) => before[name] === before.a);
-    const rates = Object.fromEntries(Object.keys(before).map((name, i) => [name, inFirst.includes(name) ? 60 : 5 + i]));
-    let total = 0;
-    for (let n = 0; n < 3; n++) {
-      const [ended] = await Promise.all([load(rates, 400), sleep(300).then(() => fake.server.placement!.epoch())]);
+    const busy = Object.keys(before).filter((name) => before[name] === before.a);
+    expect(busy).toHaveLength(4);
+    const rates = Object.fromEntries(Object.keys(before).map((name) => [name, busy.includes(name) ? 40 : 3]));
+    for (let n = 0; n < 2; n++) {
+      const [ended] = await Promise.all([load(rates, 450), sleep(350).then(() => fake.server.placement!.epoch())]);
       expectServed(ended);
       const after = where();
-      const changed = Object.keys(after).filter((name) => after[name] !== before[name]).length;
-      expect(changed).toBeLessThanOrEqual(1);
-      total += changed;
+      expect(Object.keys(after).filter((name) => after[name] !== before[name])).toHaveLength(1);
       before = after;
     }
-    expect(total).toBeGreaterThanOrEqual(1);
-    expect(await moves("moved")).toBe(total);
+    expect(busy.filter((name) => groupOf(name) === groupOf(busy[0]!))).toHaveLength(2);
+    expect(await moves("moved")).toBe(2);
   });
 
   it("groups that are even enough, or have no load, are left alone; so is a model that its owner placed", async () => {
@@ -172,21 +176,25 @@ describe("placement", { retry: 2 }, () => {
     const names = fake.server.modelNames();
     const before = groupOf("a");
     const busy = names.filter((name) => groupOf(name) === before);
-    const rates = Object.fromEntries(names.map((name) => [name, busy.includes(name) ? 60 : 5]));
+    // 60 | 50 is better than 50 | 60 with more moved: the second of the busy ones is the one to go.
+    const rates = Object.fromEntries(names.map((name) => [name, name === busy[0] ? 60 : name === busy[1] ? 40 : 5]));
     fake.pool.loadError = new Error("no such operator");
     const epoch = () =>
-      Promise.all([load(rates, 350), sleep(250).then(() => fake.server.placement!.epoch())]).then(([ended]) => ended);
+      Promise.all([load(rates, 450), sleep(350).then(() => fake.server.placement!.epoch())]).then(([ended]) => ended);
     expectServed(await epoch());
     expect(await moves("load-failed")).toBe(1);
     expect(await epochs("kept", "moves-failed")).toBe(1);
     expect(busy.map(groupOf)).toEqual([before, before]);
-    const failed = busy.map(indexed).filter(({ reason }) => reason !== "");
-    expect(failed).toHaveLength(1);
-    expect(failed[0]).toMatchObject({ state: "READY", reason: expect.stringContaining("cannot move to group") });
-    // The pair is avoided for an epoch: the other busy model is tried instead, and its load works.
+    expect(indexed(busy[1]!)).toMatchObject({
+      state: "READY",
+      reason: expect.stringMatching(/^cannot move to group 'g[01]': /),
+    });
+    // It is avoided for an epoch: the other one goes instead, and its load works.
     fake.pool.loadError = null;
     expectServed(await epoch());
-    expect(groupOf(failed[0]!.name)).toBe(before);
+    expect(groupOf(busy[1]!)).toBe(before);
+    expect(groupOf(busy[0]!)).not.toBe(before);
+    // Then it may be tried again, but is where it should be.
     expect(await moves("moved")).toBe(1);
   });
 
