@@ -156,7 +156,7 @@ export class Placement {
   /** Starts the epochs. */
   run(): void {
     if (this.isStopping) return;
-    this.rates.measure(this.table.servedModels(), monotonicNow());
+    this.measure();
     this.schedule();
   }
 
@@ -193,10 +193,18 @@ export class Placement {
     return this.running;
   }
 
+  /** Load of the models that groups of placement hold; others are no concern of theirs. */
+  private measure(): Map<string, number> {
+    const { groups } = this.config;
+    return this.rates.measure(
+      this.table.servedModels().filter(({ spec }) => groups.includes(spec.group)),
+      monotonicNow(),
+    );
+  }
+
   private async look(): Promise<void> {
     this.epochs++;
-    const measured = this.rates.measure(this.table.servedModels(), monotonicNow());
-    this.loads = measured;
+    this.loads = this.measure();
     const models = this.held();
     this.forgetAvoided(models);
     const free = models.filter(({ isPinned }) => !isPinned);
@@ -206,7 +214,7 @@ export class Placement {
       Int32Array.from(models, ({ place }) => place),
     );
     this.last = now;
-    if (![...measured.values()].some((load) => load > 0)) return this.kept("no-load");
+    if (![...this.loads.values()].some((load) => load > 0)) return this.kept("no-load");
     const { loadImbalanceMax, memoryImbalanceMax, movesMax } = this.config;
     if (now.isFeasible && now.loadImbalance <= loadImbalanceMax && now.memoryImbalance <= memoryImbalanceMax)
       return this.kept("within-limits");

@@ -42,8 +42,9 @@ afterEach(async () => {
   expect(fake.extraAnswers).toBe(0);
 });
 
-async function start(specs: ModelSpec[], config: PlacementConfig, retriesMax = 1): Promise<void> {
-  fake = new FakeServer(specs, groupsOf(config), { retriesMax, placement: { config, planner: new Planner() } });
+async function start(specs: ModelSpec[], config: PlacementConfig, others: readonly string[] = []): Promise<void> {
+  const groups = [...groupsOf(config), ...others.map((name) => group(1, { name }))];
+  fake = new FakeServer(specs, groups, { placement: { config, planner: new Planner() } });
   await fake.start();
 }
 
@@ -156,9 +157,12 @@ describe("placement", { retry: 2 }, () => {
 
   it("groups that are even enough, or have no load, are left alone; so is a model that its owner placed", async () => {
     const config = placementConfig({ groups: ["g0", "g1"] });
-    await start([spec("a"), spec("b"), spec("p", { group: "g0" }), spec("q", { group: "g0" })], config);
+    const pinned = [spec("p", { group: "g0" }), spec("q", { group: "g0" }), spec("z", { group: "other" })];
+    await start([spec("a"), spec("b"), ...pinned], config, ["other"]);
     // The two that are pinned fill g0, so that both others go to g1.
     expect([groupOf("a"), groupOf("b")]).toEqual(["g1", "g1"]);
+    // What another group does is no load of these.
+    await load({ z: 50 }, 100);
     await fake.server.placement!.epoch();
     expect(await epochs("kept", "no-load")).toBe(1);
     await load({ a: 30, b: 30, p: 30, q: 30 }, 300);
