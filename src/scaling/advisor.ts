@@ -136,6 +136,7 @@ export class ScaleAdvisor {
   private readonly options: ScaleOptions;
   private wanted: number;
   private readonly needs: WindowMax;
+  private readonly demands: WindowMax;
   private cost = 1;
   private isCostKnown = false;
   private changedAt: number;
@@ -168,6 +169,7 @@ export class ScaleAdvisor {
     this.options = options;
     this.wanted = Math.min(max, Math.max(min, initial));
     this.needs = new WindowMax(options.downCooldownUs);
+    this.demands = new WindowMax(options.downCooldownUs);
     this.changedAt = at;
   }
 
@@ -186,6 +188,7 @@ export class ScaleAdvisor {
     const isQueued = queued > sample.serving && queued > this.wanted * options.targetUtilization;
     const needed = this.bounded(Math.max(this.sizeFor(demand), isQueued ? this.sizeFor(queued) : 0));
     this.needs.add(needed, at);
+    this.demands.add(demand, at);
     const weight = Math.min(
       1,
       sample.intervalUs / Math.max(options.downCooldownUs, SMOOTH_DECISIONS_MIN * sample.intervalUs),
@@ -338,13 +341,13 @@ export class ScaleAdvisor {
     return "idle";
   }
 
-  /** Drops lessons about another load than that of late. More load needs no fewer accelerators. */
+  /** Drops lessons about another load: all of the cooldown was below it. More load needs no fewer accelerators. */
   private forget(at: number): void {
-    const { floor, futile, smoothed } = this;
-    if (floor !== null && (at >= floor.until || isLess(smoothed, floor.demand))) this.floor = null;
+    const { floor, futile } = this;
+    const demand = this.demands.max(at);
+    if (floor !== null && (at >= floor.until || isLess(demand, floor.demand))) this.floor = null;
     if (futile === null) return;
-    const isOther = isLess(smoothed, futile.demand) || isLess(futile.demand, smoothed);
-    if (at >= futile.until || isOther) this.futile = null;
+    if (at >= futile.until || isLess(demand, futile.demand) || isLess(futile.demand, this.smoothed)) this.futile = null;
   }
 }
 
