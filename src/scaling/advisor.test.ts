@@ -126,6 +126,14 @@ describe("scale advisor", () => {
     expect(sizes).toEqual([4, 3, 4]);
   });
 
+  it("shrinks when the load is gone, also right after losses that no probe could help", () => {
+    const advisor = new ScaleAdvisor(options({ max: 4, downCooldownUs: 30_000_000 }), 4, 0);
+    // At its bound, with losses and idle time.
+    expect(hold(advisor, sample(4, 0.5, 0.3), 8).at(-1)).toBe(4);
+    const nothing = sample(4, 0, 0, { good: 0 });
+    expect(hold(advisor, nothing, 8, 8 * INTERVAL_US).at(-1)).toBe(1);
+  });
+
   it("waits for the cooldown upwards where one is given", () => {
     const advisor = new ScaleAdvisor(options({ upCooldownUs: 60_000_000 }), 4, 0);
     expect(advisor.decide(sample(4, 1, 0.3), INTERVAL_US).change).toBe(4);

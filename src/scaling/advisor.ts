@@ -81,9 +81,9 @@ const PROBE_MAX = 0.25;
 /** The bad rate after a probe over that before it, above which the probe was in vain; and how many in a row end probing. */
 const PROBE_HELPS = 0.8;
 const PROBES_MAX = 3;
-/** Decisions that a bad rate is taken over before a probe, and what each further one leaves of the older. */
+/** Decisions that a bad rate is taken over before a probe: at least, and the last so many. */
 const LOOK_DECISIONS = 3;
-const LOOK_KEEPS = 0.8;
+const LOOK_DECISIONS_MAX = 6;
 /** What was learnt about a load holds this long, and while the load stays within this share of what it was. */
 const MEMORY_US = 600_000_000;
 const SAME_LOAD = 0.7;
@@ -136,6 +136,7 @@ export class ScaleAdvisor {
   private readonly options: ScaleOptions;
   private wanted: number;
   private readonly needs: WindowMax;
+  private readonly demands: WindowMax;
   private cost = 1;
   private isCostKnown = false;
   private changedAt: number;
@@ -145,9 +146,9 @@ export class ScaleAdvisor {
   private smoothed = Number.NaN;
   /** Decisions since all that was asked for is there. */
   private settledFor = 0;
-  /** Requests that ended since then, older ones weighing less, and how many decisions they are of. */
-  private lookBad = 0;
-  private lookEnded = 0;
+  /** Bad requests and all that ended in the last decisions of these; how many decisions there were. */
+  private readonly lookedBad = new Float64Array(LOOK_DECISIONS_MAX);
+  private readonly lookedEnded = new Float64Array(LOOK_DECISIONS_MAX);
   private looks = 0;
   /** Bad rate that the last probe was to lower, negative: none was made; probes in a row that did not. */
   private probed = -1;
@@ -168,6 +169,7 @@ export class ScaleAdvisor {
     this.options = options;
     this.wanted = Math.min(max, Math.max(min, initial));
     this.needs = new WindowMax(options.downCooldownUs);
+    this.demands = new WindowMax(options.downCooldownUs);
     this.changedAt = at;
   }
 
@@ -186,6 +188,7 @@ export class ScaleAdvisor {
     const isQueued = queued > sample.serving && queued > this.wanted * options.targetUtilization;
     const needed = this.bounded(Math.max(this.sizeFor(demand), isQueued ? this.sizeFor(queued) : 0));
     this.needs.add(needed, at);
+    this.demands.add(demand, at);
     const weight = Math.min(
       1,
       sample.intervalUs / Math.max(options.downCooldownUs, SMOOTH_DECISIONS_MIN * sample.intervalUs),
@@ -231,16 +234,25 @@ export class ScaleAdvisor {
   }
 
   private look(bad: number, ended: number): void {
-    this.lookBad = this.lookBad * LOOK_KEEPS + bad;
-    this.lookEnded = this.lookEnded * LOOK_KEEPS + ended;
+    const index = this.looks % LOOK_DECISIONS_MAX;
+    this.lookedBad[index] = bad;
+    this.lookedEnded[index] = ended;
     this.looks++;
   }
 
   private lookAnew(): void {
     this.settledFor = 0;
     this.looks = 0;
-    this.lookBad = 0;
-    this.lookEnded = 0;
+    this.lookedBad.fill(0);
+    this.lookedEnded.fill(0);
+  }
+
+  private get lookBad(): number {
+    return this.lookedBad.reduce((sum, bad) => sum + bad, 0);
+  }
+
+  private get lookEnded(): number {
+    return this.lookedEnded.reduce((sum, ended) => sum + ended, 0);
   }
 
   private get highUtilization(): number {
@@ -329,13 +341,13 @@ export class ScaleAdvisor {
     return "idle";
   }
 
-  /** Drops lessons about another load than that of late. More load needs no fewer accelerators. */
+  /** Drops lessons about another load: all of the cooldown was below it. More load needs no fewer accelerators. */
   private forget(at: number): void {
-    const { floor, futile, smoothed } = this;
-    if (floor !== null && (at >= floor.until || isLess(smoothed, floor.demand))) this.floor = null;
+    const { floor, futile } = this;
+    const demand = this.demands.max(at);
+    if (floor !== null && (at >= floor.until || isLess(demand, floor.demand))) this.floor = null;
     if (futile === null) return;
-    const isOther = isLess(smoothed, futile.demand) || isLess(futile.demand, smoothed);
-    if (at >= futile.until || isOther) this.futile = null;
+    if (at >= futile.until || isLess(demand, futile.demand) || isLess(futile.demand, this.smoothed)) this.futile = null;
   }
 }
 
