@@ -343,7 +343,7 @@ function spanLayers({ x, lanes, series }: Extract<Figure, { kind: "spans" }>): o
     },
     {
       transform: [{ filter: "!datum.isSpan" }],
-      mark: { type: "point", filled: true, size: 24 },
+      mark: { type: "point", filled: true, size: 24, opacity: 1 },
       encoding: { y, x: { ...across, field: "x" }, color },
     },
   ];

@@ -55,6 +55,8 @@ export function fieldsOfFigure15({ accelerators, durationS, stepS, seed }: Figur
       steps: wandering(name, durationS, stepS, seed),
     })),
     arrivals: { process: "poisson" },
+    // A dry run: what it would ask for, in the paper's third subplot. Falls wait for a sixth of the run.
+    autoscale: { dry_run: true, interval_s: Math.max(0.1, stepS), down_cooldown_s: durationS / 6 },
   };
 }
 
