@@ -26,7 +26,7 @@ const LEVEL = [
   [1, 0.9],
 ] as const;
 /** Requests per second and accelerator that the mix takes at its peak, nearly; sets the reference rate. */
-export const RATE_PER_ACCELERATOR = 250;
+export const RATE_PER_ACCELERATOR = 325;
 
 export function modelsOfFigure15(): readonly ZooModel[] {
   return ZOO.a100.filter((_, index) => index % 3 !== 2).slice(0, MODELS);

@@ -64,9 +64,10 @@ export const fig15: Experiment = {
         const peak = flat.peak_rps!.mean;
         const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
         const bandOf = (index: number): number => Math.floor((index * BANDS) / models.length);
+        const effectOf = ({ alphaMs, betaMs }: (typeof models)[number]): string => (betaMs / alphaMs).toPrecision(2);
         const bands = Array.from({ length: BANDS }, (_, band) => {
-          const names = models.filter((_, index) => bandOf(index) === band).map(({ name }) => name);
-          return `${names[0]} to ${names.at(-1)}`;
+          const within = models.filter((_, index) => bandOf(index) === band);
+          return `β/α ${Number(effectOf(within[0]!))} to ${Number(effectOf(within.at(-1)!))}`;
         });
         const rows: LineRow[] = slices.flatMap(({ at_s: x, good_rps: good, offered_rps: offered }) => [
           ...bands.map((series, band) => ({ x, series, y: sum(good.filter((_, index) => bandOf(index) === band)) })),
