@@ -100,7 +100,14 @@ function specOf(figure: Figure): TopLevelSpec {
     panels === undefined
       ? layered
       : {
-          facet: { field: "panel", type: "nominal", sort: panels, title: null },
+          facet: {
+            field: "panel",
+            type: "nominal",
+            sort: panels,
+            title: null,
+            // A name longer than its panel would push the panels apart.
+            header: { labelExpr: "split(datum.label, ', ')" },
+          },
           columns: columnsOf(figure),
           spacing: figure.kind === "spans" ? 12 : GAP / 2,
           spec: layered,
@@ -134,7 +141,6 @@ const CONFIG = {
   legend: {
     orient: "bottom",
     direction: "horizontal",
-    columns: 5,
     title: null,
     labelColor: INK[0],
     labelFontSize: 11,
@@ -174,8 +180,10 @@ function dataOf(figure: Figure): object[] {
           ...figure.marks.map((row) => ({ ...row, isSpan: false })),
         ]
       : figure.rows;
+  const places = new Map(figure.series.map(({ name }, index) => [name, index]));
   return rows.map((row) => ({
     ...row,
+    place: places.get(row.series),
     isPublished: published.has(row.series),
     hasInterval: row.low !== undefined && row.low !== null,
   }));
@@ -191,8 +199,14 @@ function colour(series: readonly SeriesStyle[]): object {
     field: "series",
     type: "nominal",
     scale: { domain: series.map(({ name }) => name), range },
-    ...(series.length < 2 ? { legend: null } : {}),
+    legend: series.length < 2 ? null : { columns: legendColumns(series) },
   };
+}
+
+/** As many as fit under the figure, by Vega's own estimate of a letter's width. */
+function legendColumns(series: readonly SeriesStyle[]): number {
+  const longest = Math.max(...series.map(({ name }) => name.length));
+  return Math.max(1, Math.min(series.length, Math.floor(WIDTH / (longest * 8.8 + 45))));
 }
 
 const titleOf = ({ title, unit }: Axis): string => (unit === undefined ? title : `${title} (${unit})`);
@@ -266,12 +280,11 @@ function lineLayers({
   const across = quantitative("x", x, false);
   const value = quantitative("y", y, true);
   const color = colour(series);
-  const order = series.map(({ name }) => name);
   if (shape === "area") {
     return [
       {
         mark: { type: "area", opacity: 0.85, interpolate: "step-after" },
-        encoding: { x: across, y: { ...value, stack: "zero" }, color, order: { field: "series", sort: order } },
+        encoding: { x: across, y: { ...value, stack: "zero" }, color, order: { field: "place", type: "quantitative" } },
       },
     ];
   }
@@ -293,7 +306,7 @@ function lineLayers({
       : [
           {
             transform: [onlyOurs],
-            mark: { type: "point", filled: true, size: 28 },
+            mark: { type: "point", filled: true, size: 28, opacity: 1 },
             encoding: { x: across, y: value, color },
           },
         ]),
@@ -311,7 +324,7 @@ function lineLayers({
       : [
           {
             transform: [onlyPublished],
-            mark: { type: "point", shape: "diamond", size: 60, filled: false, strokeWidth: 1.8 },
+            mark: { type: "point", shape: "diamond", size: 60, filled: false, strokeWidth: 1.8, opacity: 1 },
             encoding: { x: across, y: value, color },
           },
         ]),
@@ -343,7 +356,7 @@ function spanLayers({ x, lanes, series }: Extract<Figure, { kind: "spans" }>): o
     },
     {
       transform: [{ filter: "!datum.isSpan" }],
-      mark: { type: "point", filled: true, size: 24 },
+      mark: { type: "point", filled: true, size: 24, opacity: 1 },
       encoding: { y, x: { ...across, field: "x" }, color },
     },
   ];

@@ -100,7 +100,7 @@ export class Series extends ObservedSimulation {
     this.used = new Uint8Array(this.slices * this.accelerators_);
   }
 
-  series(): Omit<SeriesResult, "load"> {
+  series(): Pick<SeriesResult, "models" | "slices"> {
     const everyS = this.everyUs / 1e6;
     return {
       models: this.names,

@@ -151,6 +151,9 @@ export interface SeriesResult {
     /** Busy time of all of them together, in accelerators. */
     readonly busy: number;
   }[];
+  /** Decisions of the scenario's autoscale; empty without it. */
+  readonly advice: readonly { readonly at_s: number; readonly needed: number; readonly advice: number }[];
+  readonly changes_of_direction: number;
   readonly load: LoadResult;
 }
 

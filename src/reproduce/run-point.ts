@@ -244,7 +244,13 @@ function runSeries(point: SeriesPoint): SeriesResult {
   const seed = point.seeds[0]!;
   const series = new Series(scenario, choiceChecked(point.choice), seed, point.every_s);
   series.run();
-  return { ...series.series(), load: loadOf(totalRate(scenario), [series.report(seed)]) };
+  const report = series.report(seed);
+  return {
+    ...series.series(),
+    advice: (report.autoscale?.decisions ?? []).map(({ at_s, needed, advice }) => ({ at_s, needed, advice })),
+    changes_of_direction: report.autoscale?.changes_of_direction ?? 0,
+    load: loadOf(totalRate(scenario), [report]),
+  };
 }
 
 function choiceChecked(choice: Choice): Choice {

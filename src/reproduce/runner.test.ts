@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -71,6 +72,27 @@ describe("runner", () => {
     expect(executed).toBe(3);
     expect(rest.results).toEqual(whole.results);
     expect(rest.progress[0]).toMatchObject({ done: 2, kept: 2, total: 5 });
+  });
+
+  it("a process that is killed loses what was running and nothing else", async () => {
+    const dist = (file: string) => JSON.stringify(new URL(`../../dist/reproduce/${file}`, import.meta.url).href);
+    const program = `
+      const [{ runPoints }, { ResultStore }, { runPoint }] =
+        await Promise.all([import(${dist("runner.js")}), import(${dist("result-store.js")}), import(${dist("run-point.js")})]);
+      const plan = { points: ${JSON.stringify(POINTS)} };
+      let count = 0;
+      const execute = (point) => (count++ < 2 ? runPoint(point) : new Promise(() => setInterval(() => {}, 1000)));
+      await runPoints([plan], { store: new ResultStore(${JSON.stringify(folder)}), execute, width: 2, nowS: () => 0,
+        onProgress: ({ done }) => console.log(done) });`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    for await (const text of child.stdout) if (String(text).includes("2")) break;
+    child.kill("SIGKILL");
+    const whole = await run();
+    expect(whole.progress[0]).toMatchObject({ kept: 2, total: 5 });
+    rmSync(path.join(folder, "points.jsonl"));
+    expect((await run()).results).toEqual(whole.results);
   });
 
   it("passes over a line that was cut off, and over another format's", async () => {

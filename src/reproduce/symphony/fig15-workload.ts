@@ -26,7 +26,7 @@ const LEVEL = [
   [1, 0.9],
 ] as const;
 /** Requests per second and accelerator that the mix takes at its peak, nearly; sets the reference rate. */
-export const RATE_PER_ACCELERATOR = 250;
+export const RATE_PER_ACCELERATOR = 325;
 
 export function modelsOfFigure15(): readonly ZooModel[] {
   return ZOO.a100.filter((_, index) => index % 3 !== 2).slice(0, MODELS);
@@ -55,6 +55,8 @@ export function fieldsOfFigure15({ accelerators, durationS, stepS, seed }: Figur
       steps: wandering(name, durationS, stepS, seed),
     })),
     arrivals: { process: "poisson" },
+    // A dry run: what it would ask for, in the paper's third subplot. Falls wait for a sixth of the run.
+    autoscale: { dry_run: true, interval_s: Math.max(0.1, stepS), down_cooldown_s: durationS / 6 },
   };
 }
 

@@ -8,6 +8,8 @@ import { CODE_DELAYS, formatEstimate, formatRate, model, RESNET50, runOf, scenar
 const RATES_RPS = [1000, 3000, 6000, 9000, 12_000, 15_000, 18_000, 21_000, 24_000, 27_000, 30_000];
 const OF_PEAK = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 2];
 /** Goodput at twice the peak, as a part of the peak; utilization below it, points from proportional. */
+/** Load at which nothing is idle any more. */
+const FULL = 1.25;
 const FLAT = { one: 1, mixed: 0.97 } as const;
 const PROPORTIONAL_WITHIN = 0.05;
 
@@ -191,10 +193,9 @@ export const fig2: Experiment = {
             .flatMap(({ name, flat: promised, result }): Finding[] => {
               const peak = result.peak_rps!.mean;
               const atTwice = result.loads[parts.indexOf(2)]!.goodput_rps.mean / peak;
-              const distances = result.loads
-                .filter((load) => load.offered_rps <= peak * 1.0001)
-                .map((load) => ({ part: load.offered_rps / peak, off: load.utilization - load.offered_rps / peak }));
-              const farthest = distances.reduce((a, b) => (Math.abs(b.off) > Math.abs(a.off) ? b : a));
+              const top = result.loads[parts.indexOf(FULL)]?.goodput_rps.mean ?? peak;
+              const farthest = farthestFrom(peak, result.loads, peak);
+              const fromTop = farthestFrom(top, result.loads, peak);
               return [
                 {
                   promise: `${name}: goodput at twice the peak at least ${promised.toFixed(2)} of it`,
@@ -203,12 +204,13 @@ export const fig2: Experiment = {
                 },
                 {
                   promise: `${name}: utilization within ${PROPORTIONAL_WITHIN * 100} points of proportional up to the peak`,
-                  found: `${(farthest.off * 100).toFixed(1)} points at ${farthest.part.toFixed(1)} of it`,
+                  found: `${points(farthest)}; of the goodput at ${FULL} times the peak instead: ${points(fromTop)}`,
                   holds: Math.abs(farthest.off) <= PROPORTIONAL_WITHIN,
                 },
               ];
             }),
           notes: [
+            "At the peak, where 1 % is lost, some accelerators are still idle: in proportion to what they serve when all are busy, utilization is nearly exact with equal models.",
             "Paper: at 3,000 requests per second the three baselines keep all accelerators busy, Symphony 20 % of them.",
           ],
         };
@@ -226,3 +228,19 @@ function ofPeak(
   const load = result.loads[parts.indexOf(part)];
   return load === undefined ? "" : numberOf(load, result.peak_rps!.mean).toFixed(3);
 }
+
+interface Distance {
+  /** Of the peak. */
+  readonly part: number;
+  readonly off: number;
+}
+
+/** Where utilization is farthest from offered / reference, among loads up to the peak. */
+function farthestFrom(reference: number, loads: readonly LoadResult[], peak: number): Distance {
+  return loads
+    .filter((load) => load.offered_rps <= peak * 1.0001)
+    .map((load) => ({ part: load.offered_rps / peak, off: load.utilization - load.offered_rps / reference }))
+    .reduce((a, b) => (Math.abs(b.off) > Math.abs(a.off) ? b : a));
+}
+
+const points = ({ off, part }: Distance): string => `${(off * 100).toFixed(1)} points at ${part.toFixed(1)} of it`;
