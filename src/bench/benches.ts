@@ -7,6 +7,8 @@ export interface BenchOptions {
   /** Of each timed run; undefined: the benchmark's own. */
   readonly seconds: number | undefined;
   readonly dataDir: string | null;
+  /** Where figures are written; default: nowhere. */
+  readonly figuresDir?: string | null;
   readonly onProgress: (text: string) => void;
 }
 
@@ -29,6 +31,14 @@ export const BENCHES: readonly Bench[] = [
     takes: "20 s",
     isQuick: true,
     run: async (options) => (await import("./core-bench.js")).benchCore(options),
+  },
+  {
+    name: "scheduler",
+    isFor: "requests per CPU-second on threads and in the core, cost per event, two queue threads against one",
+    isNotFor: "the latency of a decision; machines that do anything else meanwhile",
+    takes: "3 min",
+    isQuick: false,
+    run: async (options) => (await import("./scheduler-bench.js")).benchScheduler(options),
   },
   {
     name: "simulate",

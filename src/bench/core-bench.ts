@@ -37,11 +37,11 @@ export interface BenchSize {
 }
 
 /** Symphony's profile for scheduler throughput: SLO 100 ms, one accelerator per 750 requests/s. */
-const ALPHA_MS = 1.082;
-const BETA_MS = 5.204;
-const SLO_MS = 100;
-const BATCH_MAX = Math.floor((SLO_MS - BETA_MS) / ALPHA_MS);
-const RATE_PER_ACCELERATOR = 750;
+export const ALPHA_MS = 1.082;
+export const BETA_MS = 5.204;
+export const SLO_MS = 100;
+export const BATCH_MAX = Math.floor((SLO_MS - BETA_MS) / ALPHA_MS);
+export const RATE_PER_ACCELERATOR = 750;
 
 /** @returns arrivals scheduled per CPU-second, three sizes. Best of three runs each: the least disturbed one. */
 export function benchCore({ size = 1 }: BenchSize = {}): BenchResult[] {
@@ -78,8 +78,10 @@ function measureCore(name: string, models: number, accelerators: number, request
 }
 
 /** Poisson arrivals, each of a random model (so every model's are Poisson too), accelerators that take as long as profiled, and a count of what happened. */
-class CoreRun implements CommandSink {
+export class CoreRun implements CommandSink {
   finished = 0;
+  /** Times that the scheduler was woken because time had passed. */
+  wakes = 0;
   batches = 0;
   members = 0;
   private hash = 0x811c9dc5;
@@ -117,11 +119,23 @@ class CoreRun implements CommandSink {
     return (this.hash >>> 0).toString(16).padStart(8, "0");
   }
 
-  run(): void {
+  /** Where a run that was halted goes on: time, moment of the next arrival, requests that arrived. */
+  private now = 0;
+  private exactAt = Number.NaN;
+  private arrived = 0;
+
+  /** @param until halts when this many requests have arrived. */
+  run(until = Number.POSITIVE_INFINITY): void {
     const { scheduler, accelerators, models, uniform } = this;
-    let now = 0;
-    let exactAt = this.gap();
-    for (let arrived = 0; ; ) {
+    let { now, arrived } = this;
+    let exactAt = arrived === 0 ? this.gap() : this.exactAt;
+    for (;;) {
+      if (arrived >= until) {
+        this.now = now;
+        this.exactAt = exactAt;
+        this.arrived = arrived;
+        return;
+      }
       const endAt = accelerators.nextEndAt;
       const wakeAt = Math.max(now, scheduler.nextWakeAt);
       const arrivalAt = arrived < this.requests ? Math.floor(exactAt) : Number.POSITIVE_INFINITY;
@@ -140,6 +154,7 @@ class CoreRun implements CommandSink {
         exactAt += this.gap();
       } else {
         now = wakeAt;
+        this.wakes++;
         scheduler.wake(now);
       }
     }

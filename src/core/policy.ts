@@ -29,6 +29,11 @@ export interface NetworkDelays {
   readonly controlUs: number;
   readonly dataUsPerRequest: number;
   readonly responseUs: number;
+  /**
+   * Most that a grant takes from the arbiter to its queue, where they are in different threads: it is asked for that much
+   * earlier. Default 0: a call.
+   */
+  readonly decisionUs?: number;
 }
 
 /**
@@ -46,6 +51,8 @@ export class OfferTable {
   rank: Float64Array;
   /** Accelerators that the present rate needs at the target batch size: r * l(b) / b. */
   demand: Float64Array;
+  /** Full batches beyond the offered one: as many more accelerators may be granted before the queue offers anew. Read where queues answer late. */
+  more: Int32Array;
   /** 1: may leave before its window opens while nothing presses (set by the queue). */
   mayLeaveIdle: Uint8Array;
   /** The one accelerator for which the offer is new, or ANY_ACCELERATOR, or NO_ACCELERATOR. Read by arbiters whose queues send requests to accelerators. */
@@ -58,6 +65,7 @@ export class OfferTable {
     this.leadUs = new Float64Array(capacity);
     this.rank = new Float64Array(capacity);
     this.demand = new Float64Array(capacity);
+    this.more = new Int32Array(capacity);
     this.mayLeaveIdle = new Uint8Array(capacity);
     this.pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
   }
@@ -66,6 +74,7 @@ export class OfferTable {
   clear(key: QueueKey): void {
     this.size[key] = 0;
     this.demand[key] = 0;
+    this.more[key] = 0;
     this.mayLeaveIdle[key] = 0;
     this.pin[key] = ANY_ACCELERATOR;
   }
@@ -82,6 +91,9 @@ export class OfferTable {
     const mayLeaveIdle = new Uint8Array(capacity);
     mayLeaveIdle.set(this.mayLeaveIdle);
     this.mayLeaveIdle = mayLeaveIdle;
+    const more = new Int32Array(capacity);
+    more.set(this.more);
+    this.more = more;
     const pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
     pin.set(this.pin);
     this.pin = pin;

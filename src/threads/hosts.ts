@@ -12,11 +12,22 @@ import { RankActor } from "./rank-actor.js";
 import type { RunOptions } from "./replay.js";
 import { RecordingPace } from "./turn-log.js";
 
+/** What an actor leaves when it has stopped. */
+export interface ActorReport {
+  /** Its turn log; null when nothing was recorded, or the log was cut. */
+  readonly log: Float64Array | null;
+  readonly turns: number;
+  /** Of the rank. */
+  readonly grants: number;
+  /** Processor time of its thread, µs; null where the system does not say (Linux does). */
+  readonly cpuUs: number | null;
+}
+
 export interface ActorHost {
-  /** Starts the actor of a queue thread. @returns its turn log when it has stopped; null when nothing was recorded. */
-  startThread(thread: number): Promise<Float64Array | null>;
+  /** Starts the actor of a queue thread. @returns when it has stopped. */
+  startThread(thread: number): Promise<ActorReport>;
   /** Starts the rank; it is started once. */
-  startRank(): Promise<Float64Array | null>;
+  startRank(): Promise<ActorReport>;
   /** Wakes an actor that was written to. */
   wakeThread(thread: number): void;
   wakeRank(): void;
@@ -93,11 +104,11 @@ export class WorkerHost implements ActorHost {
     this.rank = new Bell(setup.memory.bells, rankBell(setup.options));
   }
 
-  startThread(thread: number): Promise<Float64Array | null> {
+  startThread(thread: number): Promise<ActorReport> {
     return this.start(thread);
   }
 
-  startRank(): Promise<Float64Array | null> {
+  startRank(): Promise<ActorReport> {
     return this.start(-1);
   }
 
@@ -109,18 +120,18 @@ export class WorkerHost implements ActorHost {
     this.rank.ring();
   }
 
-  private start(thread: number): Promise<Float64Array | null> {
+  private start(thread: number): Promise<ActorReport> {
     const { onError, ...rest } = this.options;
     const workerData: ActorThreadData = { thread, setup: this.setup, ...rest };
     return new Promise((resolve) => {
-      let log: Float64Array | null = null;
+      let report: ActorReport = { log: null, turns: 0, grants: 0, cpuUs: null };
       // Threads run what is built, also when this file is run from its source (tests).
       const worker = new Worker(new URL("../../dist/threads/actor-thread.js", import.meta.url), { workerData });
-      worker.on("message", (message: Float64Array | null) => {
-        log = message;
+      worker.on("message", (message: ActorReport) => {
+        report = message;
       });
       worker.on("error", onError);
-      worker.on("exit", () => resolve(log));
+      worker.on("exit", () => resolve(report));
     });
   }
 }
@@ -134,10 +145,10 @@ export class LocalHost implements ActorHost {
   private readonly pace: Pace;
   /** Called when the ring from a thread to the front is full. */
   private readonly drain: (thread: number) => void;
-  private readonly ended: ((log: Float64Array | null) => void)[] = [];
+  private readonly ended: ((report: ActorReport) => void)[] = [];
   private readonly paces: (RecordingPace | null)[] = [];
   private rankPace: RecordingPace | null = null;
-  private rankEnded: (log: Float64Array | null) => void = () => {};
+  private rankEnded: (report: ActorReport) => void = () => {};
 
   /** @param pace how much an actor takes; default: all. */
   constructor(
@@ -152,7 +163,7 @@ export class LocalHost implements ActorHost {
     this.pace = pace;
   }
 
-  startThread(thread: number): Promise<Float64Array | null> {
+  startThread(thread: number): Promise<ActorReport> {
     const pace = this.newPace();
     this.paces[thread] = pace;
     this.threads[thread] = createQueueActor(this.setup, thread, this.createPolicy(), pace ?? this.pace, (writer) => {
@@ -165,7 +176,7 @@ export class LocalHost implements ActorHost {
     });
   }
 
-  startRank(): Promise<Float64Array | null> {
+  startRank(): Promise<ActorReport> {
     this.rankPace = this.newPace();
     this.rank = createRankActor(this.setup, this.createPolicy(), this.rankPace ?? this.pace);
     return new Promise((resolve) => {
@@ -186,7 +197,7 @@ export class LocalHost implements ActorHost {
     actor.turn(now);
     if (actor.isStopped) {
       this.threads[thread] = undefined;
-      this.ended[thread]!(this.paces[thread]?.log ?? null);
+      this.ended[thread]!(reportOf(this.paces[thread] ?? null));
     }
     return true;
   }
@@ -199,7 +210,7 @@ export class LocalHost implements ActorHost {
     rank.turn(now, () => {});
     if (rank.isStopped) {
       this.rank = null;
-      this.rankEnded(this.rankPace?.log ?? null);
+      this.rankEnded(reportOf(this.rankPace));
     }
     return true;
   }
@@ -209,3 +220,10 @@ export class LocalHost implements ActorHost {
     return rowsMax > 0 ? new RecordingPace(rowsMax, this.pace) : null;
   }
 }
+
+const reportOf = (pace: RecordingPace | null): ActorReport => ({
+  log: pace?.log ?? null,
+  turns: 0,
+  grants: 0,
+  cpuUs: null,
+});

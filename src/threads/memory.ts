@@ -35,12 +35,12 @@ const THREADS_MAX = 64;
 const CONTROLS = 4096;
 
 export function createMemory(options: RunOptions, sizes: RingSizes = RING_SIZES): SchedulerMemory {
-  const { threadsMax, queuesMax } = options;
+  const { threadsMax, queuesMax, acceleratorsMax } = options;
   invariant(
     threadsMax >= 1 && threadsMax <= THREADS_MAX,
     `threadsMax must be in [1, ${THREADS_MAX}]; was ${threadsMax}`,
   );
-  const questions = 2 ** Math.ceil(Math.log2(questionRoom(queuesMax)));
+  const questions = 2 ** Math.ceil(Math.log2(questionRoom(queuesMax, acceleratorsMax)));
   return {
     controls: createRing(CONTROLS, is.IN_WIDTH),
     threads: Array.from({ length: threadsMax }, () => ({

@@ -36,7 +36,7 @@ export const STOP = 10;
 export const JOIN = 11;
 /** accelerator. */
 export const LEAVE = 12;
-/** controlUs, dataUsPerRequest, responseUs. */
+/** controlUs, dataUsPerRequest, responseUs, decisionUs. */
 export const NETWORK = 13;
 
 // Queue thread to front.
@@ -81,7 +81,7 @@ export const GRANT = 50;
 export const LOOK = 51;
 /** key: how many accelerators does it need by now? */
 export const DEMAND = 52;
-/** accelerators present, fastest scale, controlUs, dataUsPerRequest, responseUs. */
+/** accelerators present, fastest scale, controlUs, dataUsPerRequest, responseUs, decisionUs. */
 export const FLEET = 53;
 /** key, multiple of the profile that plans use from now on. */
 export const LATENCY = 54;
@@ -102,3 +102,4 @@ export const OFFER_LEAD_US = 7;
 export const OFFER_RANK = 8;
 export const OFFER_DEMAND = 9;
 export const OFFER_MAY_LEAVE_IDLE = 10;
+export const OFFER_MORE = 11;

@@ -551,13 +551,15 @@ export class QueueActor implements QueueView {
     const controlUs = cells[from + 3]!;
     const dataUsPerRequest = cells[from + 4]!;
     const responseUs = cells[from + 5]!;
+    const decisionUs = cells[from + 6]!;
     const { network } = this;
     const isOther =
       network.controlUs !== controlUs ||
       network.dataUsPerRequest !== dataUsPerRequest ||
-      network.responseUs !== responseUs;
+      network.responseUs !== responseUs ||
+      (network.decisionUs ?? 0) !== decisionUs;
     if (isOther) {
-      this.network = { controlUs, dataUsPerRequest, responseUs };
+      this.network = { controlUs, dataUsPerRequest, responseUs, decisionUs };
       this.side.network = this.network;
     }
     this.side.planChanged(this.now);
@@ -593,6 +595,7 @@ export class QueueActor implements QueueView {
     cells[offset + is.OFFER_RANK] = offers.rank[key]!;
     cells[offset + is.OFFER_DEMAND] = offers.demand[key]!;
     cells[offset + is.OFFER_MAY_LEAVE_IDLE] = offers.mayLeaveIdle[key]!;
+    cells[offset + is.OFFER_MORE] = offers.more[key]!;
   }
 
   // Rings

@@ -34,7 +34,7 @@ export interface RankActorChannels {
   readonly fromFront: RecordReader;
   /** One per queue thread that there can be. */
   readonly fromQueues: readonly RecordReader[];
-  /** Each holds at least `questionRoom(queuesMax)` records. */
+  /** Each holds at least `questionRoom` records. */
   readonly toQueues: readonly RecordWriter[];
   readonly mailboxes: OfferReader;
 }
@@ -42,8 +42,9 @@ export interface RankActorChannels {
 const FROM_FRONT = 0;
 /** Source number of a queue thread's ring. */
 export const fromThread = (thread: number): number => thread + 1;
-/** A queue is asked one thing at a time (an offer, once granted, is gone until the answer) and its demand once. */
-export const questionRoom = (queuesMax: number): number => 4 * queuesMax + 64;
+/** An accelerator is granted to one queue at a time, and a queue is asked to look, and for its demand, once: and news. */
+export const questionRoom = (queuesMax: number, acceleratorsMax: number): number =>
+  2 * (2 * queuesMax + acceleratorsMax) + 64;
 
 /** Of a queue that no thread holds. */
 const NOWHERE = -1;
@@ -108,7 +109,7 @@ export class RankActor implements ArbiterView {
     this.fleetDue = new Uint8Array(channels.toQueues.length);
     this.tables = channels.fromQueues.map(() => ({ key: -1, sloUs: 0, us: new Float64Array(0), filled: 0 }));
     for (const writer of channels.toQueues) {
-      const room = questionRoom(queuesMax);
+      const room = questionRoom(queuesMax, acceleratorsMax);
       invariant(writer.free >= room, `a ring from the rank must hold ${room} records; held ${writer.free}`);
     }
   }
@@ -183,10 +184,13 @@ export class RankActor implements ArbiterView {
     this.claim(is.DEMAND, key);
   }
 
-  /** The offer is gone until the queue has answered. */
+  /** The offer is gone until the queue has answered; unless it has more than one full batch. */
   private ask(kind: number, key: QueueKey): number {
+    const { offers } = this;
     this.asks[key] = this.asks[key]! + 1;
-    this.offers.size[key] = 0;
+    if (kind === is.GRANT && offers.more[key]! > 0 && !this.options.oneAtATime)
+      offers.more[key] = offers.more[key]! - 1;
+    else offers.size[key] = 0;
     if (this.options.oneAtATime) {
       this.askedKey = key;
       this.askedKind = kind;
@@ -227,7 +231,12 @@ export class RankActor implements ArbiterView {
         this.fleetChanged();
         break;
       case is.NETWORK:
-        this.network = { controlUs: a, dataUsPerRequest: cells[from + 2]!, responseUs: cells[from + 3]! };
+        this.network = {
+          controlUs: a,
+          dataUsPerRequest: cells[from + 2]!,
+          responseUs: cells[from + 3]!,
+          decisionUs: cells[from + 4]!,
+        };
         this.fleetChanged();
         break;
       case is.STOP:
@@ -304,6 +313,7 @@ export class RankActor implements ArbiterView {
     offers.rank[key] = cells[from + is.OFFER_RANK]!;
     offers.demand[key] = cells[from + is.OFFER_DEMAND]!;
     offers.mayLeaveIdle[key] = cells[from + is.OFFER_MAY_LEAVE_IDLE]!;
+    offers.more[key] = cells[from + is.OFFER_MORE]!;
     this.arbiter.offerChanged(key, this.now);
   }
 
@@ -397,6 +407,7 @@ export class RankActor implements ArbiterView {
       cells[offset + 3] = this.network.controlUs;
       cells[offset + 4] = this.network.dataUsPerRequest;
       cells[offset + 5] = this.network.responseUs;
+      cells[offset + 6] = this.network.decisionUs ?? 0;
     }
   }
 
@@ -419,7 +430,8 @@ export class RankActor implements ArbiterView {
 
   /** News may wait; questions may not: news leaves room for all of them. */
   private hasRoom(thread: number): boolean {
-    return this.pace.room(thread, this.channels.toQueues[thread]!.free > 2 * this.options.queuesMax);
+    const { queuesMax, acceleratorsMax } = this.options;
+    return this.pace.room(thread, this.channels.toQueues[thread]!.free > 2 * queuesMax + acceleratorsMax);
   }
 
   private giveChances(): void {

@@ -3,7 +3,7 @@ import { DROP_CANCELLED, DROPPED, FAIL_NO_ACCELERATOR, FAILED } from "../core/ou
 import type { NetworkDelays } from "../core/policy.js";
 import { RingReader, RingWriter } from "../wire/ring.js";
 import { Bell } from "./bell.js";
-import type { ActorHost } from "./hosts.js";
+import type { ActorHost, ActorReport } from "./hosts.js";
 import { frontBell, type SchedulerMemory } from "./memory.js";
 import * as is from "./messages.js";
 import { type PortRecord, type PortSink, QueuePort } from "./queue-port.js";
@@ -41,7 +41,7 @@ export interface ThreadedSink {
 
 interface Model {
   readonly spec: ModelSpec;
-  /** Its queues that take requests, one to a thread; in turn. */
+  /** Its queues that take requests, in turn. */
   keys: number[];
   next: number;
   /** What becomes of requests that are handed back when no queue is left. */
@@ -88,8 +88,8 @@ export class ThreadedScheduler implements PortSink {
   private readonly batchesMax: number;
   private readonly isRecording: boolean;
   private readonly rankInputs: number[] = [];
-  private readonly records: { port: PortRecord; log: Promise<Float64Array | null> }[][];
-  private readonly rankLog: Promise<Float64Array | null>;
+  private readonly records: { port: PortRecord; report: Promise<ActorReport> }[][];
+  private readonly rankReport: Promise<ActorReport>;
   private now = 0;
 
   constructor(options: RunOptions, memory: SchedulerMemory, host: ActorHost, sink: ThreadedSink, isRecording = false) {
@@ -106,7 +106,7 @@ export class ThreadedScheduler implements PortSink {
     this.tagThread = new Uint8Array(options.tagsMax);
     this.batchesMax = options.acceleratorsMax * 2;
     this.records = memory.threads.map(() => []);
-    this.rankLog = host.startRank();
+    this.rankReport = host.startRank();
   }
 
   // Threads
@@ -125,14 +125,23 @@ export class ThreadedScheduler implements PortSink {
     const port: PortRecord | null = this.isRecording ? { inputs: [], commands: [] } : null;
     const writer = new RingWriter(fromFront);
     this.ports[thread] = new QueuePort(thread, writer, new RingReader(toFront), 65_536, this, port);
-    const log = this.host.startThread(thread);
-    this.records[thread]!.push({ port: port ?? { inputs: [], commands: [] }, log });
+    const report = this.host.startThread(thread);
+    this.records[thread]!.push({ port: port ?? { inputs: [], commands: [] }, report });
     return thread;
   }
 
   /** Threads that hold or may be given queues. */
   get threads(): readonly number[] {
     return [...this.ports.keys()].filter((thread) => this.ports[thread] !== undefined && !this.stopping.has(thread));
+  }
+
+  isRunning(thread: number): boolean {
+    return this.ports[thread] !== undefined;
+  }
+
+  /** Queues on it that are not closed. */
+  queuesOn(thread: number): number {
+    return this.keysOn[thread]!;
   }
 
   /** Its models move to the threads that stay; it ends when the last of its batches has. */
@@ -152,7 +161,7 @@ export class ThreadedScheduler implements PortSink {
 
   // Models
 
-  /** @param on threads that get a queue of it each. */
+  /** @param on threads that get a queue of it each; one named twice gets two. */
   addModel(spec: ModelSpec, on: readonly number[]): ModelId {
     let model = this.models.indexOf(undefined);
     if (model < 0) model = this.models.length;
@@ -162,15 +171,26 @@ export class ThreadedScheduler implements PortSink {
     return model;
   }
 
-  /** Moves it, or splits it, or both: afterwards it has one queue on each of these threads. Requests that wait follow. */
+  /**
+   * Moves it, or splits it, or both: afterwards it has one queue for each time that a thread is named. Requests that wait
+   * follow. A queue gets one batch per question and answer, so what is asked for more often than that is split, be it on
+   * one thread.
+   */
   spread(model: ModelId, on: readonly number[]): void {
     const it = this.model(model);
     invariant(on.length > 0, "a model must be on at least one thread");
-    const kept = it.keys.filter((key) => on.includes(this.places[key]!.thread));
-    const left = it.keys.filter((key) => !kept.includes(key));
-    const here = kept.map((key) => this.places[key]!.thread);
-    const added = [...new Set(on)].filter((thread) => !here.includes(thread));
-    it.keys = [...kept, ...added.map((thread) => this.addQueue(model, it.spec, thread))];
+    const wanted = [...on];
+    const kept: number[] = [];
+    const left: number[] = [];
+    for (const key of it.keys) {
+      const at = wanted.indexOf(this.places[key]!.thread);
+      if (at < 0) left.push(key);
+      else {
+        kept.push(key);
+        wanted.splice(at, 1);
+      }
+    }
+    it.keys = [...kept, ...wanted.map((thread) => this.addQueue(model, it.spec, thread))];
     it.next = 0;
     for (const key of left) this.closeQueue(key);
   }
@@ -236,8 +256,8 @@ export class ThreadedScheduler implements PortSink {
     this.control([is.LEAVE, accelerator]);
   }
 
-  networkChanged({ controlUs, dataUsPerRequest, responseUs }: NetworkDelays): void {
-    this.control([is.NETWORK, controlUs, dataUsPerRequest, responseUs]);
+  networkChanged({ controlUs, dataUsPerRequest, responseUs, decisionUs = 0 }: NetworkDelays): void {
+    this.control([is.NETWORK, controlUs, dataUsPerRequest, responseUs, decisionUs]);
   }
 
   // Turns of the driver
@@ -292,21 +312,21 @@ export class ThreadedScheduler implements PortSink {
     const threads: ThreadRecord[][] = [];
     for (const runs of this.records) {
       const recorded: ThreadRecord[] = [];
-      for (const { port, log } of runs) {
-        const turns = await log;
+      for (const { port, report } of runs) {
+        const { log: turns } = await report;
         if (turns === null) return null;
         recorded.push({ ...port, turns });
       }
       threads.push(recorded);
     }
-    const turns = await this.rankLog;
+    const { log: turns } = await this.rankReport;
     return turns === null ? null : { options: this.options, threads, rank: { inputs: this.rankInputs, turns } };
   }
 
   /** Resolves when every actor that was started has ended. */
-  async ended(): Promise<void> {
-    for (const runs of this.records) for (const { log } of runs) await log;
-    await this.rankLog;
+  async ended(): Promise<{ readonly threads: readonly ActorReport[]; readonly rank: ActorReport }> {
+    const threads = await Promise.all(this.records.flat().map(({ report }) => report));
+    return { threads, rank: await this.rankReport };
   }
 
   // PortSink, for ports

@@ -14,6 +14,7 @@ interface BenchFlags {
   readonly size: number;
   readonly seconds?: number;
   readonly dataDir?: string;
+  readonly figures?: string;
   readonly json?: boolean;
 }
 
@@ -30,6 +31,7 @@ export function benchCommand(output: Output): Command {
     .option("--size <factor>", "work relative to the full size", numberWithin({ above: 0, max: 100 }), 1)
     .option("--seconds <s>", "length of each timed run (overhead, embedder)", numberWithin({ min: 0.1, max: 3600 }))
     .option("--data-dir <dir>", "folder of data: embedder takes sentence lengths from it (default: RUBATO_DATA)")
+    .option("--figures <dir>", "folder that figures are written to (scheduler)")
     .option("--json", "print the results as one JSON document")
     .addHelpText(
       "after",
@@ -63,7 +65,8 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
   const onProgress = (text: string): void => output.note(output.interactive ? `\r\x1b[K${bench.name}: ${text}` : text);
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
-    return await bench.run({ size: flags.size, seconds: flags.seconds, dataDir, onProgress });
+    const figuresDir = flags.figures ?? null;
+    return await bench.run({ size: flags.size, seconds: flags.seconds, dataDir, figuresDir, onProgress });
   } catch (error) {
     if (error instanceof ServingError) throw new RunFailed(`bench ${bench.name}: ${error.message}`);
     throw error;

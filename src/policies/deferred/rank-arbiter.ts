@@ -180,9 +180,15 @@ export class RankArbiter implements Arbiter {
     }
     this.open.remove(key);
     const batch = core.grant(key, id, at);
-    if (batch === ASKED) this.asked[id] = ASKED_IDLE;
+    if (batch === ASKED) this.hasAsked(key, id, ASKED_IDLE);
     else if (batch >= 0) this.noteBusy(id);
     else this.declinedIdle(key, id, this.isStillOffered(key, at));
+  }
+
+  private hasAsked(key: QueueKey, id: AcceleratorId, kind: number): void {
+    this.asked[id] = kind;
+    // More batches of it are full.
+    if (this.core.offers.size[key]! > 0) this.open.set(key, this.core.offers.rank[key]!);
   }
 
   /** Nothing was taken of an idle accelerator. */
@@ -203,7 +209,7 @@ export class RankArbiter implements Arbiter {
     this.open.remove(key);
     this.busy.remove(id);
     const batch = this.core.grant(key, id, at);
-    if (batch === ASKED) this.asked[id] = ASKED_AHEAD;
+    if (batch === ASKED) this.hasAsked(key, id, ASKED_AHEAD);
     else if (batch < 0) this.declinedAhead(key, id, this.isStillOffered(key, at));
   }
 

@@ -80,6 +80,9 @@ export class WindowQueue implements Queue {
   private plannedScale = 0;
   private plannedVersion = 0;
   private plannedNetwork: NetworkDelays | null = null;
+  /** What a grant takes to get here; and what of it is still to come in the plan being made: nothing once it is here. */
+  private decisionUs = 0;
+  private aheadUs = 0;
 
   constructor(key: QueueKey, spec: QueueSpec, core: QueueView, options: WindowQueueOptions) {
     this.key = key;
@@ -162,6 +165,7 @@ export class WindowQueue implements Queue {
     const { accelerators, requests, batches } = this.core;
     const scale = accelerators.scale[accelerator]!;
     const freeAt = accelerators.inFlight(accelerator) === 0 ? at : accelerators.freeAt[accelerator]!;
+    this.aheadUs = 0;
     this.dropSolo(at);
     const retry = this.solo.length > 0;
     this.gather(at);
@@ -173,7 +177,9 @@ export class WindowQueue implements Queue {
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
     const opensAt = retry ? at : this.opensAt(size, at);
     const isIdleDispatch = this.recent !== null && opensAt > startAt;
-    if (size === 0 || (opensAt > startAt && this.recent === null)) {
+    const isEarly = opensAt > startAt + this.decisionUs;
+    this.aheadUs = this.decisionUs;
+    if (size === 0 || (isEarly && this.recent === null)) {
       if (retry) this.publishSolo(at);
       else this.publish(at);
       this.core.offerChanged(this.key, at);
@@ -235,7 +241,7 @@ export class WindowQueue implements Queue {
 
   /** Planned end of a batch of `size` that starts as soon as it can after `at`. */
   private endOf(size: number, at: number): number {
-    return at + this.planUs[size]!;
+    return at + this.planUs[size]! + this.aheadUs;
   }
 
   /** How long before its start a batch of `size` must be handed over. */
@@ -250,6 +256,8 @@ export class WindowQueue implements Queue {
     this.plannedScale = accelerators.fastestScale;
     this.plannedVersion = this.spec.latency.version;
     this.plannedNetwork = network;
+    this.decisionUs = network.decisionUs ?? 0;
+    this.aheadUs = this.decisionUs;
     for (let size = 1; size <= this.sizeMax + 1; size++) {
       this.fastUs[size] = Math.ceil(execUs[size]! * accelerators.fastestScale);
       this.planUs[size] =
@@ -318,23 +326,27 @@ export class WindowQueue implements Queue {
     const { key, size } = this;
     offers.size[key] = size;
     if (size === 0) return;
-    const lead = this.leadUs(size);
+    const lead = this.leadUs(size) + this.decisionUs;
     const latestAt = this.latestAt(size);
     offers.opensAt[key] = Math.max(at + lead, Math.min(this.opensAt(size, at), latestAt));
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
     offers.rank[key] = latestAt;
+    // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
+    const behind = this.pending.length - size;
+    offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
   }
 
   private publishSolo(at: number): void {
     const { offers, requests } = this.core;
     const { key } = this;
-    const lead = this.leadUs(1);
+    const lead = this.leadUs(1) + this.decisionUs;
     offers.size[key] = 1;
     offers.opensAt[key] = at + lead;
     offers.latestAt[key] = requests.deadline[this.solo[0]!]! - this.fastUs[1]!;
     offers.leadUs[key] = lead;
     offers.rank[key] = offers.latestAt[key]!;
+    offers.more[key] = 0;
   }
 
   private dropFront(count: number, at: number): void {
@@ -382,7 +394,8 @@ export class WindowQueue implements Queue {
     if (this.options.target !== null) return Math.min(this.options.target, this.sizeMax);
     if (this.isVain) return 1;
     const { network } = this.core;
-    const budgetUs = this.spec.sloUs - network.controlUs - network.responseUs;
+    // Where the arbiter is elsewhere, a request waits for word of its offer to get there, and of the grant to come back.
+    const budgetUs = this.spec.sloUs - network.controlUs - network.responseUs - 2 * this.decisionUs;
     return targetSize(this.fastUs, this.spec.sloUs, budgetUs, network.dataUsPerRequest, this.rate.perUs);
   }
 }

@@ -1,0 +1,164 @@
+/**
+ * A queue thread with its own load, as in the benchmark of Symphony's public code: requests and accelerators are objects of
+ * its process. Poisson arrivals go through the ring to the queues, batches come back through the other and end exactly as
+ * planned; only the rank is in another thread.
+ */
+import { parentPort, workerData } from "node:worker_threads";
+import { IndexedHeap } from "../core/indexed-heap.js";
+import { FINISHED } from "../core/outcome.js";
+import { createSeparablePolicy } from "../policies/registry.js";
+import { stream } from "../sim/random.js";
+import { Bell } from "../threads/bell.js";
+import { FREE_PACE } from "../threads/channel.js";
+import { createQueueActor, type HostSetup } from "../threads/hosts.js";
+import { rankBell } from "../threads/memory.js";
+import * as is from "../threads/messages.js";
+import { SHOWN_RANK } from "../threads/queue-actor.js";
+import { QueuePort } from "../threads/queue-port.js";
+import { threadCpuUs } from "../threads/thread-cpu.js";
+import { monotonicNow } from "../wire/monotonic-clock.js";
+import { RingReader, RingWriter } from "../wire/ring.js";
+
+export interface QueueLoadData {
+  readonly thread: number;
+  readonly setup: HostSetup;
+  readonly originUs: number;
+  /** l(1), l(2), ..., µs. */
+  readonly execUs: readonly number[];
+  readonly sloUs: number;
+  readonly keys: readonly number[];
+  readonly rateRps: number;
+  readonly lotUs: number;
+  /** The rate rises to its value in the first half of it; then it is measured. */
+  readonly warmupS: number;
+  readonly seconds: number;
+}
+
+export interface QueueLoadReport {
+  readonly arrived: number;
+  readonly finished: number;
+  readonly batches: number;
+  /** Processor time of this thread in the measured time, µs. */
+  readonly cpuUs: number | null;
+}
+
+const data = workerData as QueueLoadData;
+parentPort?.postMessage(run());
+
+function run(): QueueLoadReport {
+  const { thread, setup, originUs, execUs, sloUs, keys, rateRps, lotUs, warmupS, seconds } = data;
+  const { options, memory } = setup;
+  const { tagsMax, acceleratorsMax } = options;
+  const clock = (): number => monotonicNow() - originUs;
+  const rank = new Bell(memory.bells, rankBell(options));
+  const bell = new Bell(memory.bells, thread);
+  const uniform = stream(thread + 1, "bench/arrivals");
+  const freeTags = Int32Array.from({ length: tagsMax }, (_, tag) => tag);
+  let freeCount = tagsMax;
+  const isMeasured = new Uint8Array(tagsMax);
+  const ends = new IndexedHeap(acceleratorsMax * 2);
+  const startOf = new Float64Array(acceleratorsMax * 2);
+  let isMeasuring = false;
+  let live = 0;
+  let finished = 0;
+  let batches = 0;
+  let isClosed = 0;
+  let isStopped = false;
+  const { fromFront, toFront } = memory.threads[thread]!;
+  const port: QueuePort = new QueuePort(
+    thread,
+    new RingWriter(fromFront),
+    new RingReader(toFront),
+    execUs.length,
+    {
+      dispatch: (_thread, batch, _accelerator, _key, _size, execAt, us) => {
+        if (isMeasuring) batches++;
+        startOf[batch] = execAt;
+        ends.set(batch, execAt + us);
+      },
+      end: (_thread, tag, outcome) => {
+        if (outcome === FINISHED && isMeasured[tag] === 1) finished++;
+        live--;
+        freeTags[freeCount++] = tag;
+      },
+      batchEnded: () => {},
+      handed: () => {},
+      closed: () => {
+        isClosed++;
+      },
+      stopped: () => {
+        isStopped = true;
+      },
+    },
+    null,
+  );
+  const policy = createSeparablePolicy("deferred", {});
+  const actor = createQueueActor(setup, thread, policy, FREE_PACE, (writer) => {
+    port.poll();
+    rank.ring();
+    if (writer.free <= 0) bell.pause(0.05);
+  });
+  for (const key of keys) {
+    port.send([is.ADD_QUEUE, key, sloUs, tagsMax, execUs.length]);
+    for (let at = 0; at < execUs.length; at += is.IN_WIDTH - 1)
+      port.send([is.TABLE, ...execUs.slice(at, at + is.IN_WIDTH - 1)]);
+  }
+  const turn = (now: number): void => {
+    port.show();
+    if ((actor.turn(now) & SHOWN_RANK) !== 0) rank.ring();
+    port.poll();
+  };
+  const gap = (): number => (-Math.log1p(-uniform()) * 1e6) / rateRps;
+  const startAt = clock();
+  const rampUs = (warmupS * 1e6) / 2;
+  const measureAt = startAt + warmupS * 1e6;
+  const endAt = measureAt + seconds * 1e6;
+  let exactAt = startAt + gap();
+  let arrived = 0;
+  let cpuUs = threadCpuUs();
+  let isOver = false;
+  let next = 0;
+  while (!isOver || live > 0) {
+    const now = clock();
+    if (!isMeasuring && !isOver && now >= measureAt) {
+      isMeasuring = true;
+      cpuUs = threadCpuUs();
+    }
+    if (!isOver && now >= endAt) {
+      isOver = true;
+      isMeasuring = false;
+      cpuUs = cpuUs === null ? null : threadCpuUs()! - cpuUs;
+    }
+    if (!isOver) {
+      // A lot is bounded, so that a thread that falls behind still turns.
+      for (let lot = 0; exactAt <= now && lot < 8192; lot++) {
+        const arrivalAt = Math.floor(exactAt);
+        if (isMeasuring) arrived++;
+        exactAt += gap() / Math.min(1, 0.1 + (0.9 * (exactAt - startAt)) / rampUs);
+        if (freeCount === 0) continue;
+        const tag = freeTags[freeCount - 1]!;
+        if (!port.arrive(keys[next]!, tag, arrivalAt, arrivalAt + sloUs)) continue;
+        next = next + 1 === keys.length ? 0 : next + 1;
+        freeCount--;
+        live++;
+        isMeasured[tag] = isMeasuring ? 1 : 0;
+      }
+    }
+    while (ends.topPriority() <= now) {
+      const at = ends.topPriority();
+      const batch = ends.pop();
+      port.finished(batch, startOf[batch]!, at);
+    }
+    turn(now);
+    const restUs = now + lotUs - clock();
+    if (restUs > 0) bell.pause(restUs / 1000);
+  }
+  for (const key of keys) port.send([is.CLOSE_QUEUE, key]);
+  while (isClosed < keys.length) {
+    turn(clock());
+    bell.pause(1);
+  }
+  port.send([is.STOP]);
+  while (!isStopped) turn(clock());
+  return { arrived, finished, batches, cpuUs };
+}

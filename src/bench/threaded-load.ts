@@ -1,0 +1,236 @@
+/**
+ * Open-loop load on a threaded scheduler in real time: Poisson arrivals and emulated accelerators in the calling thread,
+ * everything else in the scheduler's own. Used by `rubato bench scheduler` and by tests.
+ */
+import { linearTable } from "../core/latency.js";
+import { FINISHED } from "../core/outcome.js";
+import type { NetworkDelays } from "../core/policy.js";
+import { EmulatedAccelerators } from "../sim/emulated-accelerators.js";
+import { stream, type Uniform } from "../sim/random.js";
+import { type ActorReport, WorkerHost } from "../threads/hosts.js";
+import { createMemory } from "../threads/memory.js";
+import type { RunOptions, RunRecord } from "../threads/replay.js";
+import { ThreadedScheduler, type ThreadedSink } from "../threads/threaded-scheduler.js";
+import { monotonicNow } from "../wire/monotonic-clock.js";
+
+export interface ThreadedLoadOptions {
+  readonly alphaMs: number;
+  readonly betaMs: number;
+  readonly sloMs: number;
+  readonly batchMax: number;
+  readonly models: number;
+  /** Queues that each model is split into, dealt out over the threads. */
+  readonly queuesPerModel: number;
+  readonly accelerators: number;
+  /** Requests per second over all models. */
+  readonly rateRps: number;
+  readonly threads: number;
+  readonly network: NetworkDelays;
+  /** How often this end looks and speaks; the scheduler's threads are woken by what is said. */
+  readonly lotUs: number;
+  /** See WorkerHostOptions. */
+  readonly pollUs: number;
+  /** Not measured, then measured. */
+  readonly warmupS: number;
+  readonly seconds: number;
+  readonly seed: number;
+  /** Most rows of an actor's turn log; 0: nothing is recorded. */
+  readonly rowsMax: number;
+}
+
+export interface ThreadedLoadResult {
+  /** In the measured time. */
+  readonly arrived: number;
+  readonly finished: number;
+  readonly batches: number;
+  /** Processor time of all threads in the measured time, s, and its length. */
+  readonly cpuS: number;
+  readonly wallS: number;
+  /** Of the whole run. */
+  readonly rank: ActorReport;
+  readonly threads: readonly ActorReport[];
+  readonly record: RunRecord | null;
+}
+
+export async function runThreadedLoad(options: ThreadedLoadOptions): Promise<ThreadedLoadResult> {
+  return await new ThreadedLoad(options).run();
+}
+
+class ThreadedLoad implements ThreadedSink {
+  private readonly options: ThreadedLoadOptions;
+  private readonly accelerators: EmulatedAccelerators;
+  private readonly front: ThreadedScheduler;
+  private readonly table: Float64Array;
+  private readonly uniform: Uniform;
+  private readonly originUs = monotonicNow();
+  private readonly freeTags: Int32Array;
+  private freeCount: number;
+  /** Of the requests that arrived in the measured time. */
+  private readonly isMeasured: Uint8Array;
+  private isMeasuring = false;
+  private finished = 0;
+  private batches = 0;
+  private live = 0;
+  private now = 0;
+  private error: Error | null = null;
+
+  constructor(options: ThreadedLoadOptions) {
+    this.options = options;
+    const { accelerators, threads, models, queuesPerModel, rateRps, sloMs } = options;
+    const sloUs = sloMs * 1000;
+    // Four times what can be under way when nobody is late.
+    const tagsMax = Math.ceil((4 * rateRps * sloMs) / 1000) + 1000;
+    const run: RunOptions = {
+      network: options.network,
+      acceleratorsMax: accelerators,
+      queuesMax: models * queuesPerModel,
+      requestsMax: tagsMax,
+      tagsMax,
+      retriesMax: 0,
+      learn: false,
+      oneAtATime: false,
+      threadsMax: threads,
+    };
+    this.freeTags = Int32Array.from({ length: tagsMax }, (_, tag) => tag);
+    this.freeCount = tagsMax;
+    this.isMeasured = new Uint8Array(tagsMax);
+    this.accelerators = new EmulatedAccelerators(accelerators);
+    this.uniform = stream(options.seed, "bench/arrivals");
+    this.table = linearTable(options.alphaMs * 1000, options.betaMs * 1000, options.batchMax);
+    const memory = createMemory(run);
+    const host = new WorkerHost(
+      { options: run, memory, rowsMax: options.rowsMax },
+      {
+        policy: "deferred",
+        policyOptions: {},
+        originUs: this.originUs,
+        pollUs: options.pollUs,
+        onError: (error) => {
+          this.error = error;
+        },
+      },
+    );
+    this.front = new ThreadedScheduler(run, memory, host, this, options.rowsMax > 0);
+    for (let thread = 0; thread < threads; thread++) this.front.startThread();
+    const execUs = [...this.table.subarray(1, options.batchMax + 1)];
+    for (let model = 0; model < models; model++) {
+      const on = Array.from({ length: queuesPerModel }, (_, queue) => (model + queue) % threads);
+      this.front.addModel({ execUs, sloUs, lengthMax: tagsMax }, on);
+    }
+    for (let id = 0; id < accelerators; id++) {
+      this.accelerators.up[id] = 1;
+      this.front.join(id, 1);
+    }
+    this.front.show();
+  }
+
+  async run(): Promise<ThreadedLoadResult> {
+    const { options, front, uniform } = this;
+    const { models, rateRps, sloMs, lotUs } = options;
+    // Threads start when this one lets them; their load begins when all are there.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const meanGapUs = 1e6 / rateRps;
+    const gap = (): number => -Math.log1p(-uniform()) * meanGapUs;
+    const startAt = this.clock();
+    const measureAt = startAt + options.warmupS * 1e6;
+    const endAt = measureAt + options.seconds * 1e6;
+    const sloUs = sloMs * 1000;
+    let exactAt = startAt + gap();
+    let arrived = 0;
+    let cpu = process.cpuUsage();
+    let used = cpu;
+    let measuredFrom = startAt;
+    let measuredTo = startAt;
+    let isOver = false;
+    while (!isOver || this.live > 0) {
+      if (this.error !== null) throw this.error;
+      this.now = this.clock();
+      if (!this.isMeasuring && !isOver && this.now >= measureAt) {
+        this.isMeasuring = true;
+        measuredFrom = this.now;
+        cpu = process.cpuUsage();
+      }
+      if (!isOver && this.now >= endAt) {
+        isOver = true;
+        this.isMeasuring = false;
+        measuredTo = this.now;
+        used = process.cpuUsage(cpu);
+      }
+      if (!isOver)
+        for (; exactAt <= this.now; exactAt += gap()) {
+          const arrivalAt = Math.floor(exactAt);
+          const model = models === 1 ? 0 : Math.floor(uniform() * models);
+          if (this.isMeasuring) arrived++;
+          if (this.freeCount === 0) continue;
+          const tag = this.freeTags[this.freeCount - 1]!;
+          if (!front.arrive(model, tag, arrivalAt, arrivalAt + sloUs)) continue;
+          this.freeCount--;
+          this.live++;
+          this.isMeasured[tag] = this.isMeasuring ? 1 : 0;
+        }
+      front.poll(this.now);
+      this.endDue();
+      front.show();
+      front.pause(lotUs / 1000);
+    }
+    for (let model = 0; model < models; model++) front.removeModel(model);
+    for (const thread of front.threads) await this.stop(thread);
+    front.stopRank();
+    const { threads, rank } = await front.ended();
+    return {
+      arrived,
+      finished: this.finished,
+      batches: this.batches,
+      cpuS: (used.user + used.system) / 1e6,
+      wallS: (measuredTo - measuredFrom) / 1e6,
+      rank,
+      threads,
+      record: await front.record(),
+    };
+  }
+
+  private clock(): number {
+    return monotonicNow() - this.originUs;
+  }
+
+  private endDue(): void {
+    const { accelerators, now } = this;
+    while (accelerators.nextEndAt <= now) {
+      const endAt = accelerators.nextEndAt;
+      const id = accelerators.nextToEnd;
+      const batch = accelerators.running[id]!;
+      const startAt = accelerators.startedAt[id]!;
+      accelerators.ended(id, endAt);
+      this.front.finished(batch, startAt, endAt);
+    }
+  }
+
+  /** Its queues close first. */
+  private async stop(thread: number): Promise<void> {
+    const { front } = this;
+    for (let isAsked = false; front.threads.includes(thread) || front.isRunning(thread); ) {
+      if (!isAsked && front.queuesOn(thread) === 0) {
+        front.stopThread(thread);
+        isAsked = true;
+      }
+      front.show();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      front.poll(this.clock());
+    }
+  }
+
+  // ThreadedSink
+
+  dispatch(batch: number, id: number, _model: number, size: number, _members: Float64Array, execAt: number): void {
+    if (this.isMeasuring) this.batches++;
+    this.accelerators.run(id, batch, execAt, this.table[size]!, this.now);
+  }
+
+  end(tag: number, outcome: number): void {
+    if (outcome === FINISHED && this.isMeasured[tag] === 1) this.finished++;
+    this.live--;
+    this.freeTags[this.freeCount++] = tag;
+  }
+
+  batchEnded(): void {}
+}
