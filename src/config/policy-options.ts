@@ -45,6 +45,72 @@ export const policyOptionSchemas = {
         .describe("Microseconds by which the schedulable window opens and closes early, for timers that fire late."),
     })
     .describe("Symphony's deferred batch scheduling (Algorithm 1): a batch leaves when it can grow no more."),
+  "deferred+": z
+    .strictObject({
+      target: z
+        .union([z.literal("keep-up"), z.literal("auto"), z.int().min(1).max(BATCH_SIZE_MAX)])
+        .default("keep-up")
+        .describe(
+          "Batch size that head dropping protects: `keep-up` the smallest at which all models together keep up with " +
+            "their arrivals, `auto` the largest that staggered execution sustains (as for deferred), a number fixes it.",
+        ),
+      drop_by_strain: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Protect a larger batch while much work is left on the accelerators, a smaller one while little is left.",
+        ),
+      heads_return: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Heads that keep a batch below its target are set aside and given up only when a batch leaves without them; until " +
+            "then they may return. false: given up at once, as deferred does.",
+        ),
+      early: z
+        .number()
+        .min(0)
+        .max(1000)
+        .default(0.5)
+        .describe(
+          "How much before its window a batch may leave when an accelerator idles, and compete for one that comes free, " +
+            "in mean batch times divided by the accelerators. 0: not at all.",
+        ),
+      early_per_idle: z
+        .number()
+        .min(0)
+        .max(1000)
+        .default(0.75)
+        .describe("The same for each idle accelerator beyond the first. 0: none."),
+      burst_aware: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Multiply early_per_idle by the dispersion of arrivals (variance over mean, 1 for Poisson): after a burst nobody " +
+            "comes for whom waiting would be worth while.",
+        ),
+      feedback: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Models that lose a larger part of their requests than others open earlier and go first, until all lose the same.",
+        ),
+      fastest_first: z
+        .boolean()
+        .default(true)
+        .describe("Take the fastest idle accelerator, the lowest id among equals; false: the lowest id."),
+      rate_window_s: rateWindow.default(2),
+      timer_slack_us: z
+        .number()
+        .min(0)
+        .max(1_000_000)
+        .default(0)
+        .describe("Microseconds by which the schedulable window opens and closes early, for timers that fire late."),
+    })
+    .describe(
+      "Deferred scheduling past the paper: a target that keeps up and no more, early windows while accelerators idle, " +
+        "feedback between models. Simulated only.",
+    ),
   eager: z
     .strictObject({
       drop: z

@@ -9,6 +9,7 @@ const SAMPLE_US = 50_000;
 export class RateMeter {
   private readonly samples: Uint32Array;
   private sum = 0;
+  private squares = 0;
   private complete = 0;
   private cursor = 0;
   private current = 0;
@@ -38,12 +39,15 @@ export class RateMeter {
     if (ended > samples.length) {
       samples.fill(0);
       this.sum = 0;
+      this.squares = 0;
       this.complete = samples.length;
       this.current = 0;
       return true;
     }
     for (; ended > 0; ended--) {
-      this.sum += this.current - samples[this.cursor]!;
+      const forgotten = samples[this.cursor]!;
+      this.sum += this.current - forgotten;
+      this.squares += this.current ** 2 - forgotten ** 2;
       samples[this.cursor] = this.current;
       this.cursor = this.cursor + 1 === samples.length ? 0 : this.cursor + 1;
       if (this.complete < samples.length) this.complete++;
@@ -55,6 +59,13 @@ export class RateMeter {
   /** Arrivals per microsecond; NaN before the first sample is complete. */
   get perUs(): number {
     return this.complete === 0 ? Number.NaN : this.sum / (this.complete * SAMPLE_US);
+  }
+
+  /** Variance of the arrivals in a sample over their mean, from the window: near 1 for Poisson arrivals, 1 when unknown. */
+  get dispersion(): number {
+    if (this.complete < 2 || this.sum === 0) return 1;
+    const mean = this.sum / this.complete;
+    return (this.squares - this.sum * mean) / ((this.complete - 1) * mean);
   }
 }
 

@@ -12,6 +12,30 @@ export interface DeferredOptions {
   readonly timer_slack_us?: number;
 }
 
+/** See docs/decisions/004-deferred-plus.md. */
+export interface DeferredPlusOptions {
+  /** keep-up (default): the smallest batch at which all models keep up; auto: as `deferred`; or fixed. */
+  readonly target?: number | "auto" | "keep-up";
+  /** Protect a larger batch while much work is left on accelerators, a smaller one while little is. Default false. */
+  readonly drop_by_strain?: boolean;
+  /** Heads that keep a batch small are given up when it leaves, not before: until then they may return. Default false. */
+  readonly heads_return?: boolean;
+  /** How much before its window a batch may leave, or compete for an accelerator, in mean batch times over accelerators. Default 0.5. */
+  readonly early?: number;
+  /** The same for each idle accelerator beyond the first. Default 0.75. */
+  readonly early_per_idle?: number;
+  /** Multiply that by the measured dispersion of arrivals. Default true. */
+  readonly burst_aware?: boolean;
+  /** Models that lose more of their requests than others go before them. Default true. */
+  readonly feedback?: boolean;
+  /** The fastest idle accelerator first, the lowest id among equals. Default true. */
+  readonly fastest_first?: boolean;
+  /** Window of the rate estimate, seconds. Default 2. */
+  readonly rate_window_s?: number;
+  /** The window opens and closes this much early, µs. Default 0. */
+  readonly timer_slack_us?: number;
+}
+
 export interface EagerOptions extends Omit<DeferredOptions, "idle_dispatch" | "head_drop"> {
   /** window: drop heads to keep the target size; infeasible: who cannot finish even alone (default); expired: whose deadline passed. */
   readonly drop?: "window" | "infeasible" | "expired";

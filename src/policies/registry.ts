@@ -11,10 +11,12 @@ import { ShepherdQueue } from "./baselines/shepherd-queue.js";
 import { TensorflowQueue } from "./baselines/tensorflow-queue.js";
 import { TritonQueue } from "./baselines/triton-queue.js";
 import { RankArbiter } from "./deferred/rank-arbiter.js";
+import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type {
   ClockworkOptions,
   DeferredOptions,
+  DeferredPlusOptions,
   EagerOptions,
   NexusOptions,
   ShepherdOptions,
@@ -24,6 +26,9 @@ import type {
 } from "./policy-options.js";
 
 const RATE_WINDOW_S = 5;
+const PLUS_RATE_WINDOW_S = 2;
+const PLUS_EARLY = 0.5;
+const PLUS_EARLY_PER_IDLE = 0.75;
 /** Batches that an accelerator may hold, far above what 10 ms of plan hold unless it hangs. */
 const CLOCKWORK_DEPTH = 64;
 const NEXUS_EPOCH_S = 10;
@@ -66,6 +71,50 @@ export function deferred(options: DeferredOptions = {}): SeparablePolicy {
     idleDispatch,
     ...shared(options),
   }));
+}
+
+/**
+ * Past Symphony's paper: `deferred` with a target that keeps up and no more, windows that open early while accelerators
+ * idle, and feedback between models (docs/decisions/004-deferred-plus.md). Each part can be switched off alone.
+ */
+export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
+  const loads = new WeakMap<CoreView, SharedLoad>();
+  const loadOf = (core: CoreView): SharedLoad => {
+    const load = loads.get(core) ?? new SharedLoad(core.accelerators);
+    loads.set(core, load);
+    return load;
+  };
+  return {
+    name: "deferred+",
+    createQueue: (key, spec, core) =>
+      new WindowQueue(key, spec, core, {
+        opens: "frontrun",
+        timeoutUs: 0,
+        drop: "window",
+        idleDispatch: false,
+        target: typeof options.target === "number" ? options.target : null,
+        rateWindowUs: (options.rate_window_s ?? PLUS_RATE_WINDOW_S) * 1e6,
+        slackUs: options.timer_slack_us ?? 0,
+        plus: {
+          load: loadOf(core),
+          keepUp: (options.target ?? "keep-up") === "keep-up",
+          strain: options.drop_by_strain ?? false,
+          headsReturn: options.heads_return ?? false,
+          feedback: options.feedback ?? true,
+        },
+      }),
+    createArbiter: (core) =>
+      new RankArbiter(core, {
+        idleDispatch: false,
+        plus: {
+          load: loadOf(core),
+          early: options.early ?? PLUS_EARLY,
+          earlyPerIdle: options.early_per_idle ?? PLUS_EARLY_PER_IDLE,
+          burstAware: options.burst_aware ?? true,
+          fastestFirst: options.fastest_first ?? true,
+        },
+      }),
+  };
 }
 
 /** A batch leaves as soon as an accelerator is free (Symphony §3.4 with k = 0). */
@@ -190,6 +239,7 @@ const SEPARABLE: Readonly<Record<string, (options: never) => SeparablePolicy>> =
 /** Every policy by its configured name. Options have been checked against the schema of the policy. */
 const POLICIES: Readonly<Record<string, (options: never) => Policy>> = {
   ...SEPARABLE,
+  "deferred+": deferredPlus,
   tfserving,
   triton,
   clockwork,

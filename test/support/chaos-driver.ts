@@ -514,6 +514,12 @@ export function variantsOf(
         of({ head_drop: false }),
         of({ target: 4, timer_slack_us: 300, idle_dispatch: true }),
       ];
+    case "deferred+":
+      return [
+        of({}),
+        of({ drop_by_strain: true, heads_return: true, early: 3, early_per_idle: 4 }),
+        of({ target: "auto", early: 0, early_per_idle: 0, feedback: false, fastest_first: false, timer_slack_us: 300 }),
+      ];
     case "eager":
       return [of({}), of({ drop: "window" }), of({ drop: "expired" }, false)];
     case "timeout":

@@ -2,6 +2,7 @@ import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
 import { violated } from "../../core/invariant.js";
 import { type Arbiter, type ArbiterView, ASKED, type QueueKey } from "../../core/policy.js";
+import type { SharedLoad } from "./shared-load.js";
 
 /**
  * While something idles and something waits, demand is looked at anew this often, µs: it falls with time alone, and
@@ -15,6 +16,20 @@ export interface RankArbiterOptions {
    * nothing presses"). Off: the paper's rule, which lets accelerators fall idle so that they can be released.
    */
   readonly idleDispatch: boolean;
+  /** The arbiter's parts of `deferred+`; absent: none of them. */
+  readonly plus?: ArbiterPlusOptions;
+}
+
+/** Parts of `deferred+` that the arbiter switches; see policy-options.ts. Lengths in intervals of SharedLoad. */
+export interface ArbiterPlusOptions {
+  readonly load: SharedLoad;
+  /** How much before its window an offer may open for the last idle accelerator, or compete for the next free one. */
+  readonly early: number;
+  /** And for each further idle accelerator, times the dispersion of arrivals where `burstAware`. */
+  readonly earlyPerIdle: number;
+  readonly burstAware: boolean;
+  /** The fastest idle accelerator goes first, the lowest id among equals. */
+  readonly fastestFirst: boolean;
 }
 
 /** Decisions at one moment, far above what queues and accelerators can need: ends the process rather than hang it. */
@@ -24,6 +39,8 @@ const ASKED_IDLE = 1;
 const ASKED_AHEAD = 2;
 /** Order of the first straggler: behind every accelerator id. */
 const SLOW = 2 ** 32;
+/** Order of an accelerator that is slower than the fastest, per thousandth: behind the ids of all faster ones. */
+const PER_MILLE = 2 ** 16;
 
 /**
  * Matches offers with accelerators: Symphony's RankThread (Algorithm 1 lines 18-23, Appendix D).
@@ -58,10 +75,12 @@ export class RankArbiter implements Arbiter {
   private queuesMax = 16;
   private readonly core: ArbiterView;
   private readonly idleDispatch: boolean;
+  private readonly plus: ArbiterPlusOptions | null;
 
   constructor(core: ArbiterView, options: RankArbiterOptions) {
     this.core = core;
     this.idleDispatch = options.idleDispatch;
+    this.plus = options.plus ?? null;
     this.idle = new IndexedHeap(core.accelerators.capacity);
     this.busy = new IndexedHeap(core.accelerators.capacity);
     this.refused = new IndexedHeap(core.accelerators.capacity);
@@ -127,9 +146,9 @@ export class RankArbiter implements Arbiter {
 
   get nextWakeAt(): number {
     if (this.open.size === 0)
-      return Math.min(this.waiting.topPriority(), this.isLookNeeded() ? this.lookAt : Number.POSITIVE_INFINITY);
+      return Math.min(this.nextOpensAt(), this.isLookNeeded() ? this.lookAt : Number.POSITIVE_INFINITY);
     if (this.idle.size > 0) return Number.NEGATIVE_INFINITY;
-    return Math.min(this.waiting.topPriority(), this.expiresAt(), this.aheadAt());
+    return Math.min(this.nextOpensAt(), this.expiresAt(), this.aheadAt());
   }
 
   wake(at: number): void {
@@ -137,8 +156,10 @@ export class RankArbiter implements Arbiter {
     for (let turn = 0; ; turn++) {
       if (turn > TURNS_MAX) violated(`the arbiter took ${turn} decisions at ${at} without coming to rest`);
       if (this.core.mustWait) return;
-      if (this.open.size > 0 && this.idle.size > 0) this.grantIdle(at);
-      else if (this.waiting.topPriority() <= at) this.offerOpened(this.waiting.pop(), at);
+      // With earliness the free accelerator goes to the most urgent of all that may have it.
+      if (this.plus !== null && this.idle.size > 0 && this.nextOpensAt() <= at) this.openEarly(this.waiting.pop());
+      else if (this.open.size > 0 && this.idle.size > 0) this.grantIdle(at);
+      else if (this.nextOpensAt() <= at) this.offerOpened(this.waiting.pop(), at);
       else if (this.mayLeaveEarly(at)) this.offerOpened(this.waiting.pop(), at);
       else if (this.open.size === 0) return;
       else if (this.nextFree(at) >= 0 && this.aheadAt() <= at) this.grantAhead(this.open.top(), at);
@@ -179,6 +200,7 @@ export class RankArbiter implements Arbiter {
       }
     }
     this.open.remove(key);
+    if (this.plus !== null) this.plus.load.earlyUs = this.earlyUs(this.idle.size + 1);
     const batch = core.grant(key, id, at);
     if (batch === ASKED) this.hasAsked(key, id, ASKED_IDLE);
     else if (batch >= 0) this.noteBusy(id);
@@ -208,6 +230,7 @@ export class RankArbiter implements Arbiter {
     if (id < 0) return;
     this.open.remove(key);
     this.busy.remove(id);
+    if (this.plus !== null) this.plus.load.earlyUs = this.earlyUs(1);
     const batch = this.core.grant(key, id, at);
     if (batch === ASKED) this.hasAsked(key, id, ASKED_AHEAD);
     else if (batch < 0) this.declinedAhead(key, id, this.isStillOffered(key, at));
@@ -258,7 +281,28 @@ export class RankArbiter implements Arbiter {
   private isStillOffered(key: QueueKey, at: number): boolean {
     const { offers } = this.core;
     if (this.idleDispatch) return offers.size[key]! > 0;
-    return offers.size[key]! > 0 && offers.opensAt[key]! - offers.leadUs[key]! <= at;
+    const earlyUs = this.plus === null ? 0 : this.plus.load.earlyUs;
+    return offers.size[key]! > 0 && offers.opensAt[key]! - offers.leadUs[key]! - earlyUs <= at;
+  }
+
+  /** When the next offer that waits may open: by its window, or as much earlier as idle accelerators allow. */
+  private nextOpensAt(): number {
+    const askAt = this.waiting.topPriority();
+    if (this.plus === null || this.waiting.size === 0) return askAt;
+    if (this.core.offers.mayOpenEarly[this.waiting.top()] === 0) return askAt;
+    return askAt - this.earlyUs(Math.max(1, this.idle.size));
+  }
+
+  /** Whole µs. @param idle accelerators, at least 1. */
+  private earlyUs(idle: number): number {
+    const { load, early, earlyPerIdle, burstAware } = this.plus!;
+    const perIdle = burstAware ? earlyPerIdle * load.dispersion : earlyPerIdle;
+    return Math.floor((early + perIdle * (idle - 1)) * load.intervalUs);
+  }
+
+  private openEarly(key: QueueKey): void {
+    this.restoreRefused();
+    this.open.set(key, this.core.offers.rank[key]!);
   }
 
   private noteBusy(id: AcceleratorId): void {
@@ -286,7 +330,9 @@ export class RankArbiter implements Arbiter {
 
   private order(id: AcceleratorId): number {
     const { accelerators } = this.core;
-    return accelerators.isStraggler(id) ? SLOW * (1 + accelerators.scale[id]!) + id : id;
+    if (accelerators.isStraggler(id)) return SLOW * (1 + accelerators.scale[id]!) + id;
+    if (this.plus === null || !this.plus.fastestFirst) return id;
+    return Math.round((accelerators.scale[id]! / accelerators.fastestScale - 1) * 1000) * PER_MILLE + id;
   }
 
   private restoreRefused(): void {

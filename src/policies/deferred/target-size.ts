@@ -34,3 +34,10 @@ export function targetSize(
   while (size < sizeMax && fills(size + 1)) size++;
   return size;
 }
+
+/** Smallest b in [1, sizeMax] with l(b) / b <= costUs; sizeMax when there is none. */
+export function keepUpSize(execUs: Float64Array, sizeMax: number, costUs: number): number {
+  let size = 1;
+  while (size < sizeMax && execUs[size]! > costUs * size) size++;
+  return size;
+}

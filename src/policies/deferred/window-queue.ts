@@ -17,6 +17,7 @@ import type { NetworkDelays, Queue, QueueKey, QueueSpec, QueueView } from "../..
 import { RateMeter, RecentRate } from "../../core/rate-meter.js";
 import type { RequestHandle } from "../../core/request-table.js";
 import { linkAlone, linkFront } from "../link-members.js";
+import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";
 import { targetSize } from "./target-size.js";
 
 export interface WindowQueueOptions {
@@ -38,6 +39,8 @@ export interface WindowQueueOptions {
   readonly slackUs: number;
   /** Publish the demand that idle dispatch compares with (live default). */
   readonly idleDispatch: boolean;
+  /** The parts of `deferred+`; absent: none of them. */
+  readonly plus?: QueuePlusOptions;
 }
 
 /**
@@ -63,11 +66,14 @@ export class WindowQueue implements Queue {
   private readonly solo: RequestHandle[] = [];
   private readonly rate: RateMeter;
   private readonly recent: RecentRate | null;
+  private readonly plus: QueuePlus | null;
   private target: number;
   /** Live default: a model that gains nothing by batching is not kept waiting, and nobody is dropped for a larger batch. */
   private readonly isVain: boolean;
-  /** Batch that `gather` found: the earliest `size` of pending; 0 = none. */
+  /** Batch that `gather` found: the earliest `size` of pending behind those set aside; 0 = none. */
   private size = 0;
+  /** Heads before that batch, set aside: they are given up when it leaves without them (`deferred+`; 0 otherwise). */
+  private aside = 0;
   private readonly key: QueueKey;
   private readonly spec: QueueSpec;
   private readonly core: QueueView;
@@ -92,6 +98,8 @@ export class WindowQueue implements Queue {
     this.sizeMax = spec.latency.sizeMax;
     this.rate = new RateMeter(options.rateWindowUs);
     this.recent = options.idleDispatch ? new RecentRate(RECENT_ARRIVALS) : null;
+    this.plus = options.plus === undefined ? null : new QueuePlus(key, options.plus);
+    core.offers.mayOpenEarly[key] = this.plus === null ? 0 : 1;
     core.offers.mayLeaveIdle[key] = options.idleDispatch ? 1 : 0;
     this.fastUs = new Float64Array(this.sizeMax + 2);
     this.planUs = new Float64Array(this.sizeMax + 2);
@@ -133,6 +141,7 @@ export class WindowQueue implements Queue {
     const { pending } = this;
     for (let index = 0; index < pending.length; index++) to(pending.handleAt(index), false);
     pending.removeFront(pending.length);
+    this.aside = 0;
     this.size = 0;
   }
 
@@ -177,7 +186,7 @@ export class WindowQueue implements Queue {
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
     const opensAt = retry ? at : this.opensAt(size, at);
     const isIdleDispatch = this.recent !== null && opensAt > startAt;
-    const isEarly = opensAt > startAt + this.decisionUs;
+    const isEarly = opensAt - (this.plus?.earlyUs ?? 0) > startAt + this.decisionUs;
     this.aheadUs = this.decisionUs;
     if (size === 0 || (isEarly && this.recent === null)) {
       if (retry) this.publishSolo(at);
@@ -185,6 +194,7 @@ export class WindowQueue implements Queue {
       this.core.offerChanged(this.key, at);
       return -1;
     }
+    if (!retry) this.giveUpAside(at);
     const first = retry ? linkAlone(this.solo, requests) : linkFront(this.pending, size, requests);
     const batch = batches.add(
       this.key,
@@ -194,6 +204,7 @@ export class WindowQueue implements Queue {
       execUs,
       retry ? CLOSE_RETRY : this.closeReason(size, opensAt, at, isIdleDispatch),
     );
+    this.plus?.batchSent(execUs);
     this.refresh(at);
     return batch;
   }
@@ -202,6 +213,8 @@ export class WindowQueue implements Queue {
   private gather(at: number): void {
     const { pending, options } = this;
     const count = pending.length;
+    this.aside = 0;
+    this.plus?.follow();
     if (count === 0) {
       this.size = 0;
       return;
@@ -232,11 +245,22 @@ export class WindowQueue implements Queue {
         if (pending.deadlineAt(middle) < this.endOf(Math.min(rest, sizeMax), at)) low = middle + 1;
         else high = middle;
       }
-      base = Math.max(1, Math.min(this.target, count - low));
+      const target = this.plus === null ? this.target : this.plus.protectedSize(this.target, sizeMax, at);
+      base = Math.max(1, Math.min(target, count - low));
     }
-    this.dropFront(pending.firstNotBefore(this.endOf(base, at)), at);
-    const rest = pending.length;
-    this.size = rest === 0 ? 0 : this.largestBy(pending.deadlineAt(0), at, rest, Math.min(base, rest));
+    if (this.plus?.headsReturn) {
+      this.dropFront(pending.firstNotBefore(this.endOf(1, at)), at);
+      this.aside = pending.firstNotBefore(this.endOf(base, at));
+    } else this.dropFront(pending.firstNotBefore(this.endOf(base, at)), at);
+    const rest = pending.length - this.aside;
+    this.size = rest === 0 ? 0 : this.largestBy(pending.deadlineAt(this.aside), at, rest, Math.min(base, rest));
+  }
+
+  /** The batch leaves without them. */
+  private giveUpAside(at: number): void {
+    if (this.aside === 0) return;
+    this.dropFront(this.aside, at);
+    this.aside = 0;
   }
 
   /** Planned end of a batch of `size` that starts as soon as it can after `at`. */
@@ -283,7 +307,7 @@ export class WindowQueue implements Queue {
     if (this.size === 0) return 0;
     const sizeMax = isTrial ? 1 : this.size;
     if (scale <= this.core.accelerators.fastestScale && freeAt <= at) return sizeMax;
-    const deadline = this.pending.deadlineAt(0);
+    const deadline = this.pending.deadlineAt(this.aside);
     let size = sizeMax;
     while (size > 0 && this.endOn(size, at, freeAt, scale) > deadline) size--;
     if (size > 0 || this.options.drop !== "expired") return size;
@@ -308,14 +332,15 @@ export class WindowQueue implements Queue {
     if (options.opens === "eager" || this.isVain) return at;
     if (options.opens === "timeout")
       return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
-    if (size === this.sizeMax || size < this.pending.length) return at;
+    if (size === this.sizeMax || size < this.pending.length - this.aside) return at;
     // One more request would need its data moved too.
-    return this.pending.deadlineAt(0) - options.slackUs - this.fastUs[size + 1]! - this.core.network.dataUsPerRequest;
+    const joinUs = options.slackUs + this.fastUs[size + 1]! + this.core.network.dataUsPerRequest;
+    return this.pending.deadlineAt(this.aside) - joinUs - (this.plus?.boostUs ?? 0);
   }
 
   /** Latest start of execution. The rule "expired" gives up a head that cannot begin alone, so it holds a larger batch until then. */
   private latestAt(size: number): number {
-    const deadline = this.pending.deadlineAt(0);
+    const deadline = this.pending.deadlineAt(this.aside);
     return this.options.drop === "expired"
       ? deadline + this.leadUs(size) - this.leadUs(1)
       : deadline - this.options.slackUs - this.fastUs[size]!;
@@ -331,7 +356,7 @@ export class WindowQueue implements Queue {
     offers.opensAt[key] = Math.max(at + lead, Math.min(this.opensAt(size, at), latestAt));
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
-    offers.rank[key] = latestAt;
+    offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0);
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;
     offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
@@ -354,6 +379,7 @@ export class WindowQueue implements Queue {
     for (let index = 0; index < count; index++) {
       const handle = pending.handleAt(index);
       const deadline = pending.deadlineAt(index);
+      this.plus?.gaveUp();
       core.drop(
         handle,
         deadline < at || this.options.drop === "expired"
@@ -396,7 +422,9 @@ export class WindowQueue implements Queue {
     const { network } = this.core;
     // Where the arbiter is elsewhere, a request waits for word of its offer to get there, and of the grant to come back.
     const budgetUs = this.spec.sloUs - network.controlUs - network.responseUs - 2 * this.decisionUs;
-    return targetSize(this.fastUs, this.spec.sloUs, budgetUs, network.dataUsPerRequest, this.rate.perUs);
+    const { perUs } = this.rate;
+    const size = targetSize(this.fastUs, this.spec.sloUs, budgetUs, network.dataUsPerRequest, perUs);
+    return this.plus === null ? size : this.plus.target(this.fastUs, size, perUs, this.rate.dispersion);
   }
 }
 

@@ -1,0 +1,115 @@
+import type { AcceleratorTable } from "../../core/accelerator-table.js";
+import type { QueueKey } from "../../core/policy.js";
+
+/** Weight of a new batch in the mean time of batches. */
+const BATCH_WEIGHT = 1 / 32;
+/** Accelerators that an estimate of the work left looks at, evenly spread over all. */
+const LOOKED_AT = 64;
+/** What each queue last said, by column. */
+const ARRIVALS = 0;
+const NEED = 1;
+const DISPERSION = 2;
+const COLUMNS = 3;
+
+/**
+ * What the queues of one scheduler and its arbiter know of each other's load under `deferred+`: a few numbers, each
+ * written by one actor and read by others.
+ */
+export class SharedLoad {
+  /** How much before its window an offer may leave now, µs; set by the arbiter before each grant. */
+  earlyUs = 0;
+  /** Requests given up, of all queues, since the start. */
+  bad = 0;
+  private said = new Float64Array(16 * COLUMNS);
+  private readonly totals = new Float64Array(COLUMNS);
+  private batchUs = 0;
+  private readonly accelerators: AcceleratorTable;
+  /** What `capacity` was counted from. */
+  private countedCount = -1;
+  private countedScale = 0;
+  private counted = 1;
+
+  constructor(accelerators: AcceleratorTable) {
+    this.accelerators = accelerators;
+  }
+
+  /**
+   * @param perUs arrivals per microsecond. @param need accelerators that this rate needs at the least.
+   * @param dispersion variance of the arrivals in a time over their mean: 1 for Poisson arrivals.
+   */
+  say(key: QueueKey, perUs: number, need: number, dispersion: number): void {
+    if ((key + 1) * COLUMNS > this.said.length) {
+      const grown = new Float64Array(Math.max(this.said.length * 2, (key + 1) * COLUMNS));
+      grown.set(this.said);
+      this.said = grown;
+    }
+    this.put(key, ARRIVALS, perUs);
+    this.put(key, NEED, need);
+    this.put(key, DISPERSION, perUs * dispersion);
+  }
+
+  /** This queue's part of all arrivals, in [0, 1]; 1 while nothing is known. */
+  shareOf(key: QueueKey): number {
+    const total = this.totals[ARRIVALS]!;
+    return total > 0 ? (this.said[key * COLUMNS + ARRIVALS] ?? 0) / total : 1;
+  }
+
+  /** How many times as many accelerators there are as all queues need at the least, each counted by its speed. */
+  get room(): number {
+    return this.capacity() / Math.max(1e-9, this.totals[NEED]!);
+  }
+
+  /** Mean dispersion over arrivals; at least 1. */
+  get dispersion(): number {
+    const total = this.totals[ARRIVALS]!;
+    return total > 0 ? Math.max(1, this.totals[DISPERSION]! / total) : 1;
+  }
+
+  batchSent(execUs: number): void {
+    this.batchUs += (this.batchUs === 0 ? 1 : BATCH_WEIGHT) * (execUs - this.batchUs);
+  }
+
+  /** Mean time between two accelerators coming free while all work, µs; 0 before the first batch. */
+  get intervalUs(): number {
+    return this.batchUs / Math.max(1, this.accelerators.count);
+  }
+
+  /**
+   * Work left on the accelerators at a moment when one has just come free, relative to what it is when all work in even
+   * turns (each other one is on average half way through a batch): 0 = all idle, 1 = as busy as can be kept up.
+   */
+  strain(at: number): number {
+    const { accelerators } = this;
+    const others = accelerators.count - 1;
+    if (others < 1 || this.batchUs === 0) return 1;
+    const stride = Math.ceil(accelerators.capacity / LOOKED_AT);
+    let leftUs = 0;
+    let seen = 0;
+    for (let id = 0; id < accelerators.capacity; id += stride) {
+      if (accelerators.present[id] === 0) continue;
+      seen++;
+      if (accelerators.inFlight(id) > 0) leftUs += Math.max(0, accelerators.freeAt[id]! - at);
+    }
+    return seen === 0 ? 1 : (leftUs / seen) * (accelerators.count / others) * (2 / this.batchUs);
+  }
+
+  /** Accelerators present, each counted by its speed relative to the fastest. Counted anew when any came, went or led. */
+  private capacity(): number {
+    const { accelerators } = this;
+    if (this.countedCount === accelerators.count && this.countedScale === accelerators.fastestScale)
+      return this.counted;
+    this.countedCount = accelerators.count;
+    this.countedScale = accelerators.fastestScale;
+    let capacity = 0;
+    for (let id = 0; id < accelerators.capacity; id++)
+      if (accelerators.present[id] === 1) capacity += accelerators.fastestScale / accelerators.scale[id]!;
+    this.counted = capacity;
+    return capacity;
+  }
+
+  private put(key: QueueKey, column: number, value: number): void {
+    const at = key * COLUMNS + column;
+    this.totals[column] = this.totals[column]! + value - this.said[at]!;
+    this.said[at] = value;
+  }
+}
