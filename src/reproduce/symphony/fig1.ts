@@ -2,7 +2,7 @@ import type { Experiment } from "../experiment.js";
 import { MAIN_SYSTEMS } from "../systems.js";
 import { FIGURE_1_MEDIANS } from "./published.js";
 import { MODELS, table2Cases } from "./table2.js";
-import { bestOf } from "./workloads.js";
+import { bestOf, describeRun } from "./workloads.js";
 
 export const fig1: Experiment = {
   name: "symphony/fig1",
@@ -15,7 +15,7 @@ export const fig1: Experiment = {
     const cases = all.filter(({ isWithDelays }) => isWithDelays);
     return {
       points: cases.flatMap(({ points }) => points),
-      scope: `${run.seeds.length} seeds of ${run.seconds} s; the runs of symphony/table2`,
+      scope: `${describeRun(run)}; the runs of symphony/table2`,
       present(get) {
         const measured = cases.map((each) => {
           const { result } = bestOf(each.points, get);

@@ -2,7 +2,7 @@ import { type Experiment, pick } from "../experiment.js";
 import type { AcceleratorsPoint } from "../point.js";
 import { MAIN_SYSTEMS, SYMPHONY, type System } from "../systems.js";
 import { FIGURE_10 } from "./published.js";
-import { CODE_DELAYS, describeChoice, runOf, scenario } from "./workloads.js";
+import { CODE_DELAYS, describeChoice, describeRun, runOf, scenario } from "./workloads.js";
 
 const RATE_RPS = 15_000;
 /** More than this counts as not delivered. */
@@ -54,7 +54,7 @@ export const fig10: Experiment = {
     }));
     return {
       points: cases.flatMap(({ systems }) => systems.flatMap(({ points }) => points)),
-      scope: `${run.seeds.length} seeds of ${run.seconds} s`,
+      scope: describeRun(run),
       present(get) {
         const measured = cases.map((each) => ({
           ...each,

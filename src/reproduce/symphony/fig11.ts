@@ -2,7 +2,17 @@ import { type Experiment, pick } from "../experiment.js";
 import type { LineRow } from "../figure.js";
 import { MAIN_SYSTEMS, SYMPHONY } from "../systems.js";
 import { FIGURE_11_CODE, middle } from "./published.js";
-import { bestOf, CODE_DELAYS, formatEstimate, formatRate, model, peaksOf, RESNET50, runOf } from "./workloads.js";
+import {
+  bestOf,
+  CODE_DELAYS,
+  describeRun,
+  formatEstimate,
+  formatRate,
+  model,
+  peaksOf,
+  RESNET50,
+  runOf,
+} from "./workloads.js";
 
 const MODELS = 20;
 const ACCELERATORS = 32;
@@ -48,7 +58,7 @@ export const fig11: Experiment = {
     );
     return {
       points: cases.flatMap(({ points }) => points),
-      scope: `${run.seeds.length} seeds of ${run.seconds} s`,
+      scope: describeRun(run),
       present(get) {
         const measured = cases.map((each) => ({ ...each, peak: bestOf(each.points, get).result.peak_rps }));
         const codeRows: LineRow[] = Object.entries(FIGURE_11_CODE).flatMap(([panel, systems]) =>

@@ -1,7 +1,7 @@
 import type { Experiment } from "../experiment.js";
 import { MAIN_SYSTEMS, NEXUS, SYMPHONY } from "../systems.js";
 import { MODELS, table2Cases } from "./table2.js";
-import { bestOf } from "./workloads.js";
+import { bestOf, describeRun } from "./workloads.js";
 
 export const fig12: Experiment = {
   name: "symphony/fig12",
@@ -14,7 +14,7 @@ export const fig12: Experiment = {
     const cases = all.filter(({ isWithDelays }) => isWithDelays);
     return {
       points: cases.flatMap(({ points }) => points),
-      scope: `${run.seeds.length} seeds of ${run.seconds} s; the runs of symphony/table2`,
+      scope: `${describeRun(run)}; the runs of symphony/table2`,
       present(get) {
         const measured = cases.map((each) => ({
           ...each,

@@ -1,7 +1,17 @@
 import { type Experiment, pick } from "../experiment.js";
 import type { CorePoint } from "../point.js";
 import { CLOCKWORK, NEXUS, SHEPHERD, SYMPHONY, SYSTEMS } from "../systems.js";
-import { bestOf, CODE_DELAYS, formatEstimate, formatRate, model, peaksOf, RESNET50, runOf } from "./workloads.js";
+import {
+  bestOf,
+  CODE_DELAYS,
+  describeRun,
+  formatEstimate,
+  formatRate,
+  model,
+  peaksOf,
+  RESNET50,
+  runOf,
+} from "./workloads.js";
 
 const COMPARED = SYSTEMS.filter((system) => system.isOurs === true || [CLOCKWORK, NEXUS, SHEPHERD].includes(system));
 /** Linear: goodput per accelerator on the largest cluster, relative to the smallest. */
@@ -43,7 +53,7 @@ export const fig13: Experiment = {
     );
     return {
       points: [...cases.flatMap(({ points }) => points), ...cores],
-      scope: `${run.seeds.length} seeds of ${run.seconds} s; ${formatRate(requests)} arrivals, best of 3`,
+      scope: `${describeRun(run)}; ${formatRate(requests)} arrivals, best of 3`,
       present(get) {
         const measured = cases.map((each) => ({ ...each, peak: bestOf(each.points, get).result.peak_rps }));
         const rates = cores.map((point) => ({ ...point, rate: get(point).arrivals_per_cpu_s }));

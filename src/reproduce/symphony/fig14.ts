@@ -1,6 +1,6 @@
 import { type Experiment, pick } from "../experiment.js";
 import { SYMPHONY } from "../systems.js";
-import { bestOf, formatEstimate, model, peaksOf, RESNET50, runOf } from "./workloads.js";
+import { bestOf, describeRun, formatEstimate, model, peaksOf, RESNET50, runOf } from "./workloads.js";
 
 const SLOS_MS = [20, 25, 50, 100];
 /** RDMA: 24 µs at best, 33 µs at the 99.99th percentile; TCP: 3 ms at the median, 12 times that at the 99.99th (Appendix B). */
@@ -42,7 +42,7 @@ export const fig14: Experiment = {
     );
     return {
       points: cases.flatMap(({ points }) => points),
-      scope: `${run.seeds.length} seeds of ${run.seconds} s`,
+      scope: describeRun(run),
       present(get) {
         const measured = cases.map((each) => ({
           ...each,

@@ -3,7 +3,7 @@ import type { Figure, LineRow } from "../figure.js";
 import type { SeriesPoint, SweepPoint } from "../point.js";
 import { SYMPHONY } from "../systems.js";
 import { fieldsOfFigure15, modelsOfFigure15, RATE_PER_ACCELERATOR } from "./fig15-workload.js";
-import { formatEstimate, formatRate, runOf, scenario } from "./workloads.js";
+import { describeRun, formatEstimate, formatRate, runOf, scenario } from "./workloads.js";
 
 /** Bands of the stack, by batching effect. */
 const BANDS = 6;
@@ -57,7 +57,7 @@ export const fig15: Experiment = {
     };
     return {
       points: [point, top],
-      scope: `${accelerators} accelerators, ${durationS} s; flat top: ${run.seeds.length} seeds of ${run.seconds} s`,
+      scope: `${accelerators} accelerators, ${durationS} s; flat top: ${describeRun(run)}`,
       present(get) {
         const { slices, load, advice, changes_of_direction: turns } = get(point);
         const flat = get(top);

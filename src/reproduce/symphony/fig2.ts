@@ -3,7 +3,7 @@ import type { LineRow } from "../figure.js";
 import type { LoadResult, SweepPoint } from "../point.js";
 import { MAIN_SYSTEMS, OUR_SYSTEMS, SYMPHONY } from "../systems.js";
 import { FLAT_TOP_CODE } from "./published.js";
-import { CODE_DELAYS, formatEstimate, formatRate, model, RESNET50, runOf, scenario } from "./workloads.js";
+import { CODE_DELAYS, describeRun, formatEstimate, formatRate, model, RESNET50, runOf, scenario } from "./workloads.js";
 
 const RATES_RPS = [1000, 3000, 6000, 9000, 12_000, 15_000, 18_000, 21_000, 24_000, 27_000, 30_000];
 const OF_PEAK = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 2];
@@ -85,7 +85,7 @@ export const fig2: Experiment = {
     );
     return {
       points: [...curves.flatMap(({ points }) => points), ...tops.map(({ point }) => point)],
-      scope: `${run.seeds.length} seeds of ${run.seconds} s`,
+      scope: describeRun(run),
       present(get) {
         const loads = curves.map(({ system, points }) => ({
           system,

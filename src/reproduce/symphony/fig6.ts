@@ -1,7 +1,7 @@
 import { type Experiment, pick } from "../experiment.js";
 import type { PeakPoint } from "../point.js";
 import { EAGER, SYMPHONY, type System } from "../systems.js";
-import { bestOf, formatEstimate, model, peaksOf, RESNET50, runOf } from "./workloads.js";
+import { bestOf, describeRun, formatEstimate, model, peaksOf, RESNET50, runOf } from "./workloads.js";
 
 /** α is 1 ms and β is varied; SLO 2 l(8). */
 const BETAS_MS = [1, 2, 3, 5, 7, 9, 11, 13, 15];
@@ -74,7 +74,7 @@ export const fig6: Experiment = {
     ];
     return {
       points,
-      scope: `${run.seeds.length} seeds of ${run.seconds} s`,
+      scope: describeRun(run),
       present(get) {
         const a = parts.map(({ beta, deferred, eager }) => ({
           beta,

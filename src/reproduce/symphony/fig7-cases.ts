@@ -42,7 +42,8 @@ export function allCases(): Case[] {
 }
 
 /**
- * A sample stratified by model and SLO: as many of each stratum, chosen without replacement by a seed.
+ * A sample stratified by model and SLO: as many of each stratum, chosen without replacement by a seed, in mixed order, so that
+ * what a run that was ended has done is a fair part.
  *
  * @param each of every stratum of equal models. @param mixed of every stratum of mixed ones, which are smaller.
  */
@@ -59,13 +60,19 @@ export function sampleCases(each: number, mixed: number, seed = 1): Case[] {
   for (const stratum of strata.values()) {
     const size = Math.min(stratum.length, stratum[0]!.kind === MIXED ? mixed : each);
     const weight = stratum.length / size;
-    for (let drawn = 0; drawn < size; drawn++) {
-      const other = drawn + Math.floor(random() * (stratum.length - drawn));
-      [stratum[drawn], stratum[other]] = [stratum[other]!, stratum[drawn]!];
-      chosen.push({ ...stratum[drawn]!, weight });
-    }
+    shuffle(stratum, size, random);
+    for (const one of stratum.slice(0, size)) chosen.push({ ...one, weight });
   }
+  shuffle(chosen, chosen.length, random);
   return chosen;
+}
+
+/** Draws the first `count` places of a list from all of it. */
+function shuffle<T>(list: T[], count: number, random: () => number): void {
+  for (let place = 0; place < count; place++) {
+    const other = place + Math.floor(random() * (list.length - place));
+    [list[place], list[other]] = [list[other]!, list[place]!];
+  }
 }
 
 export const acceleratorsOf = ({ count, ratio }: Case): number => Math.round(count * ratio);

@@ -3,7 +3,7 @@ import type { LineRow } from "../figure.js";
 import type { PeakPoint } from "../point.js";
 import { OUR_SYSTEMS, SYMPHONY, type System } from "../systems.js";
 import { acceleratorsOf, allCases, type Case, fieldsOf, KINDS, MIXED, nameOf, sampleCases } from "./fig7-cases.js";
-import { peaksOf, runOf } from "./workloads.js";
+import { describeRun, peaksOf, runOf } from "./workloads.js";
 
 /** At least this part of eager in at least this part of the cases; so many times eager in so many. */
 const NO_WORSE = { ratio: 0.95, part: 0.99 } as const;
@@ -56,7 +56,7 @@ export const fig7: Experiment = {
     }));
     return {
       points: measured.flatMap(({ eagers, ours }) => [...eagers, ...ours.map(({ point }) => point)]),
-      scope: `${cases.length} of ${allCases().length} cases, ${run.seeds.length} seeds of ${run.seconds} s each`,
+      scope: `${cases.length} of ${allCases().length} cases, ${describeRun(run)}`,
       present(get) {
         const ratios = OUR_SYSTEMS.flatMap((system) =>
           measured.flatMap(({ one, eagers, ours }) => {

@@ -3,7 +3,16 @@ import { type Experiment, type Finding, pick } from "../experiment.js";
 import type { BarRow } from "../figure.js";
 import { CLOCKWORK, CLOCKWORK_FREE, EAGER, MAIN_SYSTEMS, NEXUS_8, SYMPHONY, SYSTEMS, type System } from "../systems.js";
 import { FIGURE_9, middle, type Range } from "./published.js";
-import { bestOf, CODE_DELAYS, describeChoice, formatEstimate, formatRate, peaksOf, runOf } from "./workloads.js";
+import {
+  bestOf,
+  CODE_DELAYS,
+  describeChoice,
+  describeRun,
+  formatEstimate,
+  formatRate,
+  peaksOf,
+  runOf,
+} from "./workloads.js";
 
 const ZOOS: readonly { readonly zoo: ZooName; readonly name: string }[] = [
   { zoo: "1080ti", name: "1080Ti" },
@@ -50,7 +59,7 @@ export const fig9: Experiment = {
     );
     return {
       points: cases.flatMap(({ systems }) => systems.flatMap(({ points }) => points)),
-      scope: `${run.seeds.length} seeds of ${run.seconds} s`,
+      scope: describeRun(run),
       present(get) {
         const measured = cases.map((each) => ({
           ...each,

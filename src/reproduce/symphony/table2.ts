@@ -7,6 +7,7 @@ import {
   bestOf,
   CODE_DELAYS,
   describeChoice,
+  describeRun,
   formatEstimate,
   formatRate,
   INCEPTION,
@@ -78,7 +79,7 @@ export const table2: Experiment = {
     const { run, cases } = table2Cases(size);
     return {
       points: cases.flatMap(({ points }) => points),
-      scope: `${run.seeds.length} seeds of ${run.seconds} s`,
+      scope: describeRun(run),
       present(get) {
         const measured = cases.map((each) => ({ ...each, best: bestOf(each.points, get) }));
         const paperOf = (profile: ModelName, system: System): number | undefined =>

@@ -48,6 +48,11 @@ export function runOf(
   };
 }
 
+/** "seeds 1 to 16, 30 s each" */
+export function describeRun({ seeds, seconds, warmupS }: Run): string {
+  return `seeds ${seeds[0]} to ${seeds.at(-1)}, ${seconds} s each after ${warmupS} s of warm-up`;
+}
+
 /** @param fields beside name, duration and warm-up. */
 export function scenario(name: string, run: Run, fields: ScenarioFields, warmupS = run.warmupS): ScenarioFields {
   return { name, duration_s: run.seconds + warmupS, warmup_s: warmupS, ...fields };
