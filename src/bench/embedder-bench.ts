@@ -90,6 +90,7 @@ function modelsOf({ timeouts }: Plan): PolicyModel[] {
   return [
     model("deferred", "deferred"),
     model("eager", "eager"),
+    model("deferred-plus", "deferred+"),
     ...timeouts.map((part) => model(`timeout-${part}`, "timeout", { timeout_fraction: part })),
   ];
 }
@@ -152,7 +153,7 @@ class Comparison {
     }
     const timeouts = this.models.filter(({ policy }) => policy === "timeout");
     const best = timeouts.reduce((a, b) => (goodputs.get(b.name)! > goodputs.get(a.name)! ? b : a));
-    results.push(...(await this.peaks([this.models[0]!, eager, best], capacity)));
+    results.push(...(await this.peaks([...this.models.slice(0, 3), best], capacity)));
     return results;
   }
 

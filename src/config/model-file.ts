@@ -3,8 +3,9 @@
  * may want to override. Unknown keys are errors; every message names file, field, bound and value.
  */
 import { z } from "zod";
-import { ConfigError } from "./config-error.js";
-import { parseSource } from "./source.js";
+import { ConfigError, formatValue } from "./config-error.js";
+import { validatePolicyOptions } from "./policy-options.js";
+import { IssueList, parseSource } from "./source.js";
 import { validate } from "./validate.js";
 
 const DATATYPE = z.enum([
@@ -71,13 +72,23 @@ const emulated = z
     message: "must give either alpha_ms and beta_ms, or table_ms",
   });
 
+/** Policies that models of one group may mix. */
+export const LIVE_POLICIES = ["deferred", "deferred+", "eager", "timeout"] as const;
+export type LivePolicyName = (typeof LIVE_POLICIES)[number];
+
+/** Options of `deferred+` that belong to the arbiter, which all models of a group share. */
+const ARBITER_OPTIONS = ["early", "early_per_idle", "burst_aware", "fastest_first"] as const;
+
 export const modelFileSchema = z.strictObject({
   slo_ms: z.number().positive().max(86_400_000).optional().describe("The promise. Absent: served as eager."),
-  policy: z
-    .enum(["deferred", "eager", "timeout"])
-    .optional()
-    .describe("When batches leave; default deferred, without slo_ms eager."),
-  policy_options: z.record(z.string(), z.unknown()).default({}).describe("Options of the policy; see there."),
+  policy: z.enum(LIVE_POLICIES).optional().describe("When batches leave; default deferred, without slo_ms eager."),
+  policy_options: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe(
+      "Options of the policy; see there. Live, idle_dispatch is true by default, and those of deferred+ that concern " +
+        "accelerators (early, early_per_idle, burst_aware, fastest_first) have their defaults.",
+    ),
   group: z
     .string()
     .min(1)
@@ -162,7 +173,21 @@ function readValid(text: string, file: string): ModelFile {
   try {
     const source = parseSource(text, file);
     // An empty file asks for the defaults.
-    return validate(modelFileSchema, source.value === null ? { ...source, value: {} } : source);
+    const valid = validate(modelFileSchema, source.value === null ? { ...source, value: {} } : source);
+    const issues = new IssueList(source);
+    const policy = valid.policy ?? (valid.slo_ms === undefined ? "eager" : "deferred");
+    const { policy_options: given } = valid;
+    if (policy === "deferred+")
+      for (const key of ARBITER_OPTIONS)
+        if (given[key] !== undefined)
+          issues.add(
+            ["policy_options", key],
+            `must be absent: it is of the group's arbiter, and scenarios only; was ${formatValue(given[key])}`,
+          );
+    // What comes back has the defaults of scenarios; the live ones differ.
+    validatePolicyOptions(policy, given, ["policy_options"], issues);
+    issues.throwIfAny();
+    return valid;
   } catch (error) {
     if (error instanceof ConfigError) throw new ModelFileError(error.message.split("\n"));
     throw error;
@@ -177,8 +202,8 @@ function crossChecks(file: ModelFile): string[] {
     );
   if (file.slo_ms !== undefined && file.timeout_max_ms < file.slo_ms)
     problems.push(`timeout_max_ms: must be at least slo_ms ${file.slo_ms}; was ${file.timeout_max_ms}`);
-  if (file.slo_ms === undefined && file.policy === "deferred")
-    problems.push("policy: deferred needs slo_ms; was nothing");
+  if (file.slo_ms === undefined && (file.policy === "deferred" || file.policy === "deferred+"))
+    problems.push(`policy: ${file.policy} needs slo_ms; was nothing`);
   if (file.platform === "rubato_emulated" && file.emulated === undefined)
     problems.push("emulated: must be given for platform rubato_emulated; was nothing");
   for (const [name, entry] of Object.entries(file.inputs)) problems.push(...inputChecks(`inputs.${name}`, entry));

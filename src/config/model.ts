@@ -4,6 +4,7 @@
  */
 import type { DurationUs } from "../core/time.js";
 import type { AutoscaleOptions } from "./autoscale.js";
+import type { LivePolicyName } from "./model-file.js";
 
 export interface TensorSpec {
   readonly name: string;
@@ -61,7 +62,7 @@ export interface ModelSpec {
   readonly sloUs: DurationUs | null;
   readonly defaultTimeoutUs: DurationUs;
   readonly timeoutMaxUs: DurationUs;
-  readonly policy: "deferred" | "eager" | "timeout";
+  readonly policy: LivePolicyName;
   readonly policyOptions: Readonly<Record<string, unknown>>;
   /** Name of the accelerator group that runs it. */
   readonly group: string;

@@ -47,6 +47,12 @@ export const policyOptionSchemas = {
     .describe("Symphony's deferred batch scheduling (Algorithm 1): a batch leaves when it can grow no more."),
   "deferred+": z
     .strictObject({
+      idle_dispatch: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Dispatch at once while idle accelerators exceed what the present rate needs; the live server's own default is true.",
+        ),
       target: z
         .union([z.literal("keep-up"), z.literal("auto"), z.int().min(1).max(BATCH_SIZE_MAX)])
         .default("keep-up")

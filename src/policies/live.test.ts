@@ -142,6 +142,8 @@ describe("live policy", () => {
     for (const [policy, options, sloUs] of [
       ["deferred", {}, 50_000],
       ["deferred", { target: 4, idle_dispatch: false, timer_slack_us: 7 }, 50_000],
+      ["deferred+", {}, 50_000],
+      ["deferred+", { target: 6, feedback: false, heads_return: true }, 50_000],
       ["eager", {}, null],
       ["timeout", { timeout_fraction: 0.4 }, 50_000],
     ] as const) {

@@ -3,13 +3,22 @@
  * (deferred, eager or timeout; with or without an SLO) as plain numbers, so that they fit a ring record and an event log.
  */
 import { invariant } from "../core/invariant.js";
-import type { ArbiterView, QueueKey, QueueSpec, QueueView, SeparablePolicy } from "../core/policy.js";
+import type { CoreView, Policy, QueueSpec } from "../core/policy.js";
+import type { QueuePlusOptions } from "./deferred/queue-plus.js";
 import { RankArbiter } from "./deferred/rank-arbiter.js";
+import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
-import type { DeferredOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
+import type { DeferredOptions, DeferredPlusOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
+import { PLUS_EARLY, PLUS_EARLY_PER_IDLE } from "./registry.js";
+
+/** A queue's rules without what it shares with others. */
+export interface LiveWindow extends Omit<WindowQueueOptions, "plus"> {
+  /** Parts of `deferred+`; null: none. */
+  readonly plus: Omit<QueuePlusOptions, "load"> | null;
+}
 
 export interface LiveQueueSpec extends QueueSpec {
-  readonly window: WindowQueueOptions;
+  readonly window: LiveWindow;
 }
 
 export interface LiveDefaults {
@@ -25,15 +34,37 @@ export const LIVE_DEFAULTS: LiveDefaults = { idleDispatch: true, rateWindowUs: 1
 const TIMEOUT_FRACTION = 0.3;
 
 /** Every queue added must be a LiveQueueSpec. */
-export function livePolicy(): SeparablePolicy {
+export function livePolicy(): Policy {
+  let shared: SharedLoad | null = null;
+  const loadOf = (core: CoreView): SharedLoad => {
+    shared ??= new SharedLoad(core.accelerators);
+    return shared;
+  };
   return {
     name: "live",
-    createQueue: (key: QueueKey, spec: QueueSpec, core: QueueView) => {
+    createQueue: (key, spec, core) => {
       invariant("window" in spec, `queue ${key} of the live policy must bring window options`);
-      return new WindowQueue(key, spec, core, (spec as LiveQueueSpec).window);
+      const { plus, ...window } = (spec as LiveQueueSpec).window;
+      return new WindowQueue(
+        key,
+        spec,
+        core,
+        plus === null ? window : { ...window, plus: { ...plus, load: loadOf(core) } },
+      );
     },
-    // Queues say each whether they may leave idle.
-    createArbiter: (core: ArbiterView) => new RankArbiter(core, { idleDispatch: true }),
+    // Queues say each whether they may leave idle, or before their window.
+    createArbiter: (core) =>
+      new RankArbiter(core, {
+        idleDispatch: true,
+        plus: {
+          load: loadOf(core),
+          early: PLUS_EARLY,
+          earlyPerIdle: PLUS_EARLY_PER_IDLE,
+          burstAware: true,
+          // Measured scales differ by noise: the lowest id keeps work together.
+          fastestFirst: false,
+        },
+      }),
   };
 }
 
@@ -44,25 +75,37 @@ export function livePolicy(): SeparablePolicy {
  * has passed, not when a profile says that it will.
  */
 export function liveWindow(
-  policy: "deferred" | "eager" | "timeout",
+  policy: "deferred" | "deferred+" | "eager" | "timeout",
   options: Readonly<Record<string, unknown>>,
   sloUs: number | null,
   defaults: LiveDefaults,
-): WindowQueueOptions {
+): LiveWindow {
   const { target, rate_window_s, timer_slack_us } = options as DeferredOptions;
   const common = {
     target: typeof target === "number" ? target : null,
     rateWindowUs: rate_window_s === undefined ? defaults.rateWindowUs : rate_window_s * 1e6,
-    slackUs: timer_slack_us ?? (policy === "deferred" ? defaults.slackUs : 0),
+    slackUs: timer_slack_us ?? (policy === "deferred" || policy === "deferred+" ? defaults.slackUs : 0),
+    plus: null,
   };
   const dropWithout = sloUs === null ? "expired" : "infeasible";
-  if (sloUs === null && policy === "deferred")
+  if (sloUs === null && (policy === "deferred" || policy === "deferred+"))
     return { opens: "eager", timeoutUs: 0, drop: "expired", idleDispatch: false, ...common, slackUs: 0 };
   if (policy === "deferred") {
     const { idle_dispatch, head_drop } = options as DeferredOptions;
     const idleDispatch = idle_dispatch ?? defaults.idleDispatch;
     const drop = (head_drop ?? true) ? "window" : "infeasible";
     return { opens: "frontrun", timeoutUs: 0, drop, idleDispatch, ...common };
+  }
+  if (policy === "deferred+") {
+    const { idle_dispatch, drop_by_strain, heads_return, feedback, target } = options as DeferredPlusOptions;
+    const plus = {
+      keepUp: (target ?? "keep-up") === "keep-up",
+      strain: drop_by_strain ?? false,
+      headsReturn: heads_return ?? false,
+      feedback: feedback ?? true,
+    };
+    const idleDispatch = idle_dispatch ?? defaults.idleDispatch;
+    return { opens: "frontrun", timeoutUs: 0, drop: "window", idleDispatch, ...common, plus };
   }
   const { drop } = options as EagerOptions;
   if (policy === "eager")
@@ -78,9 +121,11 @@ export function liveWindow(
 const OPENS = ["frontrun", "eager", "timeout"] as const;
 const DROPS = ["window", "infeasible", "expired"] as const;
 /** Numbers that `encodeWindow` writes. */
-export const WINDOW_NUMBERS = 7;
+export const WINDOW_NUMBERS = 8;
 
-export function encodeWindow(window: WindowQueueOptions, into: Float64Array, offset: number): void {
+const PARTS = ["keepUp", "strain", "headsReturn", "feedback"] as const;
+
+export function encodeWindow(window: LiveWindow, into: Float64Array, offset: number): void {
   into[offset] = OPENS.indexOf(window.opens);
   into[offset + 1] = window.timeoutUs;
   into[offset + 2] = DROPS.indexOf(window.drop);
@@ -88,9 +133,12 @@ export function encodeWindow(window: WindowQueueOptions, into: Float64Array, off
   into[offset + 4] = window.rateWindowUs;
   into[offset + 5] = window.slackUs;
   into[offset + 6] = window.idleDispatch ? 1 : 0;
+  // 0: none of deferred+; else 1 and a bit per part.
+  const { plus } = window;
+  into[offset + 7] = plus === null ? 0 : PARTS.reduce((bits, part, at) => bits + (plus[part] ? 2 << at : 0), 1);
 }
 
-export function decodeWindow(from: Float64Array, offset: number): WindowQueueOptions {
+export function decodeWindow(from: Float64Array, offset: number): LiveWindow {
   const opens = OPENS[from[offset]!];
   const drop = DROPS[from[offset + 2]!];
   invariant(
@@ -106,5 +154,13 @@ export function decodeWindow(from: Float64Array, offset: number): WindowQueueOpt
     rateWindowUs: from[offset + 4]!,
     slackUs: from[offset + 5]!,
     idleDispatch: from[offset + 6] === 1,
+    plus: decodeParts(from[offset + 7]),
   };
+}
+
+/** @param bits undefined in a log of before there was deferred+. */
+function decodeParts(bits: number | undefined): LiveWindow["plus"] {
+  if (bits === undefined || bits === 0) return null;
+  const has = (at: number): boolean => (bits & (2 << at)) !== 0;
+  return { keepUp: has(0), strain: has(1), headsReturn: has(2), feedback: has(3) };
 }

@@ -14,6 +14,8 @@ export interface DeferredOptions {
 
 /** See docs/decisions/004-deferred-plus.md. */
 export interface DeferredPlusOptions {
+  /** As of `deferred`. Default false. */
+  readonly idle_dispatch?: boolean;
   /** keep-up (default): the smallest batch at which all models keep up; auto: as `deferred`; or fixed. */
   readonly target?: number | "auto" | "keep-up";
   /** Protect a larger batch while much work is left on accelerators, a smaller one while little is. Default false. */

@@ -27,8 +27,8 @@ import type {
 
 const RATE_WINDOW_S = 5;
 const PLUS_RATE_WINDOW_S = 2;
-const PLUS_EARLY = 0.5;
-const PLUS_EARLY_PER_IDLE = 0.75;
+export const PLUS_EARLY = 0.5;
+export const PLUS_EARLY_PER_IDLE = 0.75;
 /** Batches that an accelerator may hold, far above what 10 ms of plan hold unless it hangs. */
 const CLOCKWORK_DEPTH = 64;
 const NEXUS_EPOCH_S = 10;
@@ -78,6 +78,7 @@ export function deferred(options: DeferredOptions = {}): SeparablePolicy {
  * idle, and feedback between models (docs/decisions/004-deferred-plus.md). Each part can be switched off alone.
  */
 export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
+  const idleDispatch = options.idle_dispatch ?? false;
   const loads = new WeakMap<CoreView, SharedLoad>();
   const loadOf = (core: CoreView): SharedLoad => {
     const load = loads.get(core) ?? new SharedLoad(core.accelerators);
@@ -91,7 +92,7 @@ export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
         opens: "frontrun",
         timeoutUs: 0,
         drop: "window",
-        idleDispatch: false,
+        idleDispatch,
         target: typeof options.target === "number" ? options.target : null,
         rateWindowUs: (options.rate_window_s ?? PLUS_RATE_WINDOW_S) * 1e6,
         slackUs: options.timer_slack_us ?? 0,
@@ -105,7 +106,7 @@ export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
       }),
     createArbiter: (core) =>
       new RankArbiter(core, {
-        idleDispatch: false,
+        idleDispatch,
         plus: {
           load: loadOf(core),
           early: options.early ?? PLUS_EARLY,

@@ -28,7 +28,7 @@ export interface BatcherOptions<Item, Result> {
   /** Batches that may run at once, in [1, 1024]; default 1. */
   readonly concurrency?: number;
   /** Default deferred. */
-  readonly policy?: "deferred" | "eager" | "timeout";
+  readonly policy?: "deferred" | "deferred+" | "eager" | "timeout";
   readonly policy_options?: Readonly<Record<string, unknown>>;
   /** Items waiting at once; more are refused as "queue-full". Default 10,000. */
   readonly queue_max?: number;

@@ -2,8 +2,7 @@ import { Worker } from "node:worker_threads";
 import type { LogGroup } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { NetworkDelays } from "../core/policy.js";
-import type { WindowQueueOptions } from "../policies/deferred/window-queue.js";
-import { encodeWindow, WINDOW_NUMBERS } from "../policies/live.js";
+import { encodeWindow, type LiveWindow, WINDOW_NUMBERS } from "../policies/live.js";
 import { createRing, RING_WIDTH, RingReader, RingWriter } from "../wire/ring.js";
 import { threadFile } from "../wire/thread-file.js";
 import { InlineScheduler } from "./inline-scheduler.js";
@@ -69,7 +68,7 @@ export interface QueueRecord {
   readonly queue: number;
   readonly sloUs: number;
   readonly lengthMax: number;
-  readonly window: WindowQueueOptions;
+  readonly window: LiveWindow;
   /** l(1), l(2), ... in µs. */
   readonly timesUs: ArrayLike<number>;
 }

@@ -34,6 +34,7 @@ export class QueuePlus {
   constructor(key: QueueKey, options: QueuePlusOptions) {
     this.key = key;
     this.options = options;
+    options.load.isAskedFor = true;
     this.badSeen = options.load.bad;
   }
 

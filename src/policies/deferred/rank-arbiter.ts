@@ -75,12 +75,12 @@ export class RankArbiter implements Arbiter {
   private queuesMax = 16;
   private readonly core: ArbiterView;
   private readonly idleDispatch: boolean;
-  private readonly plus: ArbiterPlusOptions | null;
+  private readonly plusOptions: ArbiterPlusOptions | null;
 
   constructor(core: ArbiterView, options: RankArbiterOptions) {
     this.core = core;
     this.idleDispatch = options.idleDispatch;
-    this.plus = options.plus ?? null;
+    this.plusOptions = options.plus ?? null;
     this.idle = new IndexedHeap(core.accelerators.capacity);
     this.busy = new IndexedHeap(core.accelerators.capacity);
     this.refused = new IndexedHeap(core.accelerators.capacity);
@@ -380,6 +380,11 @@ export class RankArbiter implements Arbiter {
       this.noteDemand(this.demandCursor);
     }
     return this.idle.size > this.demandTotal;
+  }
+
+  /** Nothing of `deferred+` before a queue of the group asks for it. */
+  private get plus(): ArbiterPlusOptions | null {
+    return this.plusOptions !== null && this.plusOptions.load.isAskedFor ? this.plusOptions : null;
   }
 
   private noteDemand(key: QueueKey): void {

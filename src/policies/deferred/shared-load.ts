@@ -20,6 +20,8 @@ export class SharedLoad {
   earlyUs = 0;
   /** Requests given up, of all queues, since the start. */
   bad = 0;
+  /** A queue of `deferred+` is or was there: an arbiter of mixed policies decides as without it before. */
+  isAskedFor = false;
   private said = new Float64Array(16 * COLUMNS);
   private readonly totals = new Float64Array(COLUMNS);
   private batchUs = 0;
