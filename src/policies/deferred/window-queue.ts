@@ -96,7 +96,6 @@ export class WindowQueue implements Queue {
     this.rate = new RateMeter(options.rateWindowUs);
     this.recent = options.idleDispatch ? new RecentRate(RECENT_ARRIVALS) : null;
     this.plus = options.plus === undefined ? null : new QueuePlus(key, options.plus);
-    core.offers.mayOpenEarly[key] = this.plus === null ? 0 : 1;
     core.offers.mayLeaveIdle[key] = options.idleDispatch ? 1 : 0;
     this.fastUs = new Float64Array(this.sizeMax + 2);
     this.planUs = new Float64Array(this.sizeMax + 2);
@@ -182,7 +181,7 @@ export class WindowQueue implements Queue {
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
     const opensAt = retry ? at : this.opensAt(size, at);
     const isIdleDispatch = this.recent !== null && opensAt > startAt;
-    const earlyUs = this.plus?.earlyUs ?? 0;
+    const earlyUs = this.plus?.earlyUs(this.fastUs[size]!) ?? 0;
     if (size === 0 || (opensAt - earlyUs > startAt && this.recent === null)) {
       if (retry) this.publishSolo(at);
       else this.publish(at);
@@ -350,6 +349,7 @@ export class WindowQueue implements Queue {
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
     offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0);
+    offers.earlyExecUs[key] = this.plus === null ? 0 : this.fastUs[size]!;
   }
 
   private publishSolo(at: number): void {
@@ -361,6 +361,7 @@ export class WindowQueue implements Queue {
     offers.latestAt[key] = requests.deadline[this.solo[0]!]! - this.fastUs[1]!;
     offers.leadUs[key] = lead;
     offers.rank[key] = offers.latestAt[key]!;
+    offers.earlyExecUs[key] = 0;
   }
 
   private dropFront(count: number, at: number): void {
