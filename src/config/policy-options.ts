@@ -80,14 +80,16 @@ export const policyOptionSchemas = {
         .default(0.5)
         .describe(
           "How much before its window a batch may leave when an accelerator idles, and compete for one that comes free, " +
-            "in mean batch times divided by the accelerators. 0: not at all.",
+            "in its execution time divided by the number of accelerators. 0: not at all.",
         ),
       early_per_idle: z
         .number()
         .min(0)
         .max(1000)
-        .default(0.75)
-        .describe("The same for each idle accelerator beyond the first. 0: none."),
+        .default(2)
+        .describe(
+          "The same for each idle accelerator beyond the first, divided by the root of the number of accelerators. 0: none.",
+        ),
       burst_aware: z
         .boolean()
         .default(true)

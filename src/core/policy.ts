@@ -55,8 +55,8 @@ export class OfferTable {
   more: Int32Array;
   /** 1: may leave before its window opens while nothing presses (set by the queue). */
   mayLeaveIdle: Uint8Array;
-  /** 1: may leave before its window opens as far as the arbiter allows at that moment (set by the queue). */
-  mayOpenEarly: Uint8Array;
+  /** Execution time of an offer that may leave before its window, as far as the arbiter allows at that moment; 0: may not. */
+  earlyExecUs: Float64Array;
   /** The one accelerator for which the offer is new, or ANY_ACCELERATOR, or NO_ACCELERATOR. Read by arbiters whose queues send requests to accelerators. */
   pin: Int32Array;
 
@@ -69,7 +69,7 @@ export class OfferTable {
     this.demand = new Float64Array(capacity);
     this.more = new Int32Array(capacity);
     this.mayLeaveIdle = new Uint8Array(capacity);
-    this.mayOpenEarly = new Uint8Array(capacity);
+    this.earlyExecUs = new Float64Array(capacity);
     this.pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
   }
 
@@ -79,7 +79,7 @@ export class OfferTable {
     this.demand[key] = 0;
     this.more[key] = 0;
     this.mayLeaveIdle[key] = 0;
-    this.mayOpenEarly[key] = 0;
+    this.earlyExecUs[key] = 0;
     this.pin[key] = ANY_ACCELERATOR;
   }
 
@@ -87,16 +87,14 @@ export class OfferTable {
     const size = new Int32Array(capacity);
     size.set(this.size);
     this.size = size;
-    for (const column of ["opensAt", "latestAt", "leadUs", "rank", "demand"] as const) {
+    for (const column of ["opensAt", "latestAt", "leadUs", "rank", "demand", "earlyExecUs"] as const) {
       const grown = new Float64Array(capacity);
       grown.set(this[column]);
       this[column] = grown;
     }
-    for (const column of ["mayLeaveIdle", "mayOpenEarly"] as const) {
-      const grown = new Uint8Array(capacity);
-      grown.set(this[column]);
-      this[column] = grown;
-    }
+    const mayLeaveIdle = new Uint8Array(capacity);
+    mayLeaveIdle.set(this.mayLeaveIdle);
+    this.mayLeaveIdle = mayLeaveIdle;
     const more = new Int32Array(capacity);
     more.set(this.more);
     this.more = more;

@@ -22,9 +22,9 @@ export interface DeferredPlusOptions {
   readonly drop_by_strain?: boolean;
   /** Heads that keep a batch small are given up when it leaves, not before: until then they may return. Default false. */
   readonly heads_return?: boolean;
-  /** How much before its window a batch may leave, or compete for an accelerator, in mean batch times over accelerators. Default 0.5. */
+  /** How much before its window a batch may leave, or compete for an accelerator, in its execution time over the number of accelerators. Default 0.5. */
   readonly early?: number;
-  /** The same for each idle accelerator beyond the first. Default 0.75. */
+  /** The same for each idle accelerator beyond the first, over the root of their number. Default 2. */
   readonly early_per_idle?: number;
   /** Multiply that by the measured dispersion of arrivals. Default true. */
   readonly burst_aware?: boolean;

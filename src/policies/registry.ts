@@ -28,7 +28,7 @@ import type {
 const RATE_WINDOW_S = 5;
 const PLUS_RATE_WINDOW_S = 2;
 export const PLUS_EARLY = 0.5;
-export const PLUS_EARLY_PER_IDLE = 0.75;
+export const PLUS_EARLY_PER_IDLE = 2;
 /** Batches that an accelerator may hold, far above what 10 ms of plan hold unless it hangs. */
 const CLOCKWORK_DEPTH = 64;
 const NEXUS_EPOCH_S = 10;

@@ -89,9 +89,9 @@ export class QueuePlus {
     return this.boost === 0 ? 0 : Math.floor(this.boost * this.options.load.intervalUs);
   }
 
-  /** How much before its window the batch may leave, µs. */
-  get earlyUs(): number {
-    return this.options.load.earlyUs;
+  /** How much before its window a batch of this execution time may leave now, whole µs. */
+  earlyUs(execUs: number): number {
+    return this.options.load.earlyUs(execUs);
   }
 
   batchSent(execUs: number): void {

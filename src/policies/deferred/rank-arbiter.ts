@@ -20,12 +20,12 @@ export interface RankArbiterOptions {
   readonly plus?: ArbiterPlusOptions;
 }
 
-/** Parts of `deferred+` that the arbiter switches; see policy-options.ts. Lengths in intervals of SharedLoad. */
+/** Parts of `deferred+` that the arbiter switches; see policy-options.ts and `earliness`. */
 export interface ArbiterPlusOptions {
   readonly load: SharedLoad;
   /** How much before its window an offer may open for the last idle accelerator, or compete for the next free one. */
   readonly early: number;
-  /** And for each further idle accelerator, times the dispersion of arrivals where `burstAware`. */
+  /** And for each further idle accelerator, over the root of all, times the dispersion of arrivals where `burstAware`. */
   readonly earlyPerIdle: number;
   readonly burstAware: boolean;
   /** The fastest idle accelerator goes first, the lowest id among equals. */
@@ -177,7 +177,9 @@ export class RankArbiter implements Arbiter {
     this.open.set(key, offers.rank[key]!);
     if (this.idle.size > 0) return;
     const next = this.nextFree(at);
-    const startAt = Math.max(offers.opensAt[key]!, at + offers.leadUs[key]!);
+    // An offer that opened early would grow still: it is not bound to an accelerator before that is needed.
+    const soonestAt = at + offers.leadUs[key]!;
+    const startAt = offers.earlyExecUs[key] === 0 ? Math.max(offers.opensAt[key]!, soonestAt) : soonestAt;
     if (next >= 0 && accelerators.freeAt[next]! <= startAt) this.grantAhead(key, at);
   }
 
@@ -200,7 +202,7 @@ export class RankArbiter implements Arbiter {
       }
     }
     this.open.remove(key);
-    if (this.plus !== null) this.plus.load.earlyUs = this.earlyUs(this.idle.size + 1);
+    if (this.plus !== null) this.plus.load.early = this.earliness(this.idle.size + 1);
     const batch = core.grant(key, id, at);
     if (batch === ASKED) this.hasAsked(key, id, ASKED_IDLE);
     else if (batch >= 0) this.noteBusy(id);
@@ -230,7 +232,7 @@ export class RankArbiter implements Arbiter {
     if (id < 0) return;
     this.open.remove(key);
     this.busy.remove(id);
-    if (this.plus !== null) this.plus.load.earlyUs = this.earlyUs(1);
+    if (this.plus !== null) this.plus.load.early = this.earliness(1);
     const batch = this.core.grant(key, id, at);
     if (batch === ASKED) this.hasAsked(key, id, ASKED_AHEAD);
     else if (batch < 0) this.declinedAhead(key, id, this.isStillOffered(key, at));
@@ -281,7 +283,7 @@ export class RankArbiter implements Arbiter {
   private isStillOffered(key: QueueKey, at: number): boolean {
     const { offers } = this.core;
     if (this.idleDispatch) return offers.size[key]! > 0;
-    const earlyUs = this.plus === null ? 0 : this.plus.load.earlyUs;
+    const earlyUs = this.plus === null ? 0 : this.plus.load.earlyUs(offers.earlyExecUs[key]!);
     return offers.size[key]! > 0 && offers.opensAt[key]! - offers.leadUs[key]! - earlyUs <= at;
   }
 
@@ -289,15 +291,21 @@ export class RankArbiter implements Arbiter {
   private nextOpensAt(): number {
     const askAt = this.waiting.topPriority();
     if (this.plus === null || this.waiting.size === 0) return askAt;
-    if (this.core.offers.mayOpenEarly[this.waiting.top()] === 0) return askAt;
-    return askAt - this.earlyUs(Math.max(1, this.idle.size));
+    const execUs = this.core.offers.earlyExecUs[this.waiting.top()]!;
+    return execUs === 0 ? askAt : askAt - Math.floor(this.earliness(Math.max(1, this.idle.size)) * execUs);
   }
 
-  /** Whole µs. @param idle accelerators, at least 1. */
-  private earlyUs(idle: number): number {
+  /**
+   * How much before its window an offer may open, as a part of its execution time. Accelerators come free one per
+   * execution time over their number: that is the unit. How many idle by chance grows with the root of their number and
+   * with the dispersion of arrivals, so the idle ones are counted by that.
+   * @param idle accelerators, at least 1.
+   */
+  private earliness(idle: number): number {
     const { load, early, earlyPerIdle, burstAware } = this.plus!;
-    const perIdle = burstAware ? earlyPerIdle * load.dispersion : earlyPerIdle;
-    return Math.floor((early + perIdle * (idle - 1)) * load.intervalUs);
+    const count = Math.max(1, this.core.accelerators.count);
+    const perIdle = (burstAware ? load.dispersion : 1) * (earlyPerIdle / Math.sqrt(count));
+    return (early + perIdle * (idle - 1)) / count;
   }
 
   private openEarly(key: QueueKey): void {

@@ -16,15 +16,17 @@ const COLUMNS = 3;
  * written by one actor and read by others.
  */
 export class SharedLoad {
-  /** How much before its window an offer may leave now, µs; set by the arbiter before each grant. */
-  earlyUs = 0;
+  /** How much before its window an offer may leave now, as a part of its execution time; set by the arbiter. */
+  early = 0;
   /** Requests given up, of all queues, since the start. */
   bad = 0;
   /** A queue of `deferred+` is or was there: an arbiter of mixed policies decides as without it before. */
   isAskedFor = false;
   private said = new Float64Array(16 * COLUMNS);
   private readonly totals = new Float64Array(COLUMNS);
+  /** Means over batches: of their times, and of the squares of these. */
   private batchUs = 0;
+  private batchSquare = 0;
   private readonly accelerators: AcceleratorTable;
   /** What `capacity` was counted from. */
   private countedCount = -1;
@@ -67,8 +69,15 @@ export class SharedLoad {
     return total > 0 ? Math.max(1, this.totals[DISPERSION]! / total) : 1;
   }
 
+  /** Whole µs. */
+  earlyUs(execUs: number): number {
+    return Math.floor(this.early * execUs);
+  }
+
   batchSent(execUs: number): void {
-    this.batchUs += (this.batchUs === 0 ? 1 : BATCH_WEIGHT) * (execUs - this.batchUs);
+    const weight = this.batchUs === 0 ? 1 : BATCH_WEIGHT;
+    this.batchUs += weight * (execUs - this.batchUs);
+    this.batchSquare += weight * (execUs ** 2 - this.batchSquare);
   }
 
   /** Mean time between two accelerators coming free while all work, µs; 0 before the first batch. */
@@ -78,7 +87,7 @@ export class SharedLoad {
 
   /**
    * Work left on the accelerators at a moment when one has just come free, relative to what it is when all work in even
-   * turns (each other one is on average half way through a batch): 0 = all idle, 1 = as busy as can be kept up.
+   * turns (each other one is at a random moment of its batch, longer ones more often: E[l^2] / (2 E[l]) is left): 0 = all idle, 1 = as busy as can be kept up.
    */
   strain(at: number): number {
     const { accelerators } = this;
@@ -92,7 +101,7 @@ export class SharedLoad {
       seen++;
       if (accelerators.inFlight(id) > 0) leftUs += Math.max(0, accelerators.freeAt[id]! - at);
     }
-    return seen === 0 ? 1 : (leftUs / seen) * (accelerators.count / others) * (2 / this.batchUs);
+    return seen === 0 ? 1 : (leftUs / seen) * (accelerators.count / others) * ((2 * this.batchUs) / this.batchSquare);
   }
 
   /** Accelerators present, each counted by its speed relative to the fastest. Counted anew when any came, went or led. */

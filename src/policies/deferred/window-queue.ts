@@ -99,7 +99,6 @@ export class WindowQueue implements Queue {
     this.rate = new RateMeter(options.rateWindowUs);
     this.recent = options.idleDispatch ? new RecentRate(RECENT_ARRIVALS) : null;
     this.plus = options.plus === undefined ? null : new QueuePlus(key, options.plus);
-    core.offers.mayOpenEarly[key] = this.plus === null ? 0 : 1;
     core.offers.mayLeaveIdle[key] = options.idleDispatch ? 1 : 0;
     this.fastUs = new Float64Array(this.sizeMax + 2);
     this.planUs = new Float64Array(this.sizeMax + 2);
@@ -186,7 +185,7 @@ export class WindowQueue implements Queue {
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
     const opensAt = retry ? at : this.opensAt(size, at);
     const isIdleDispatch = this.recent !== null && opensAt > startAt;
-    const isEarly = opensAt - (this.plus?.earlyUs ?? 0) > startAt + this.decisionUs;
+    const isEarly = opensAt - (this.plus?.earlyUs(this.fastUs[size]!) ?? 0) > startAt + this.decisionUs;
     this.aheadUs = this.decisionUs;
     if (size === 0 || (isEarly && this.recent === null)) {
       if (retry) this.publishSolo(at);
@@ -357,6 +356,7 @@ export class WindowQueue implements Queue {
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
     offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0);
+    offers.earlyExecUs[key] = this.plus === null ? 0 : this.fastUs[size]!;
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;
     offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
@@ -371,6 +371,7 @@ export class WindowQueue implements Queue {
     offers.latestAt[key] = requests.deadline[this.solo[0]!]! - this.fastUs[1]!;
     offers.leadUs[key] = lead;
     offers.rank[key] = offers.latestAt[key]!;
+    offers.earlyExecUs[key] = 0;
     offers.more[key] = 0;
   }
 
