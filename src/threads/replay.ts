@@ -217,7 +217,7 @@ export class ReplayRing implements RecordReader, RecordWriter {
 }
 
 /** Mailboxes that keep every version: the recorded run says which one was read. */
-class ReplayBoxes implements OfferReader, OfferWriter {
+export class ReplayBoxes implements OfferReader, OfferWriter {
   cells = new Float64Array(is.OUT_WIDTH * 1024);
   pace: ReplayPace | null = null;
   private used = 0;

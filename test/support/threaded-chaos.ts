@@ -2,10 +2,11 @@ import { linearTable } from "../../src/core/latency.js";
 import { DROP_CANCELLED, DROPPED, FAIL_WORKER_CRASHED, FINISHED, LATE } from "../../src/core/outcome.js";
 import { createSeparablePolicy } from "../../src/policies/registry.js";
 import { stream, type Uniform } from "../../src/sim/random.js";
-import { LocalHost } from "../../src/threads/hosts.js";
+import { LocalHost, WorkerHost } from "../../src/threads/hosts.js";
 import { createMemory } from "../../src/threads/memory.js";
 import type { RunOptions, RunRecord } from "../../src/threads/replay.js";
 import { ThreadedScheduler, type ThreadedSink } from "../../src/threads/threaded-scheduler.js";
+import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 
 export interface ThreadedChaosOptions {
   readonly seed: number;
@@ -13,6 +14,8 @@ export interface ThreadedChaosOptions {
   readonly policy: string;
   readonly policyOptions: Readonly<Record<string, unknown>>;
   readonly isRecording: boolean;
+  /** Actors are worker threads and time is real: what is random then is not the seed's alone. */
+  readonly isReal?: boolean;
 }
 
 interface Run {
@@ -61,7 +64,10 @@ export class ThreadedChaos implements ThreadedSink {
     moved: 0,
   };
   readonly front: ThreadedScheduler;
-  private readonly host: LocalHost;
+  /** Actors that move when they are told; null: worker threads. */
+  private readonly local: LocalHost | null;
+  private readonly originUs = monotonicNow();
+  private broken: Error | null = null;
   private readonly run: RunOptions;
   private readonly options: ThreadedChaosOptions;
   private readonly random: Uniform;
@@ -93,20 +99,30 @@ export class ThreadedChaos implements ThreadedSink {
     };
     const memory = createMemory(this.run, { front: 64, rank: 32 });
     const policy = () => createSeparablePolicy(options.policy, options.policyOptions);
-    this.host = new LocalHost(
-      { options: this.run, memory, rowsMax: options.isRecording ? 1_000_000 : 0 },
-      policy,
-      (thread) => this.front.pollThread(thread),
-      {
-        begin: () => {},
-        // Mostly all, sometimes a part, sometimes nothing.
-        take: (_source, available) => (random() < 0.6 ? available : Math.floor(random() * (available + 1))),
-        saw: () => {},
-        posted: (_key, isNew) => isNew,
-        room: (_thread, hasRoom) => hasRoom,
-      },
-    );
-    this.front = new ThreadedScheduler(this.run, memory, this.host, this, options.isRecording);
+    const setup = { options: this.run, memory, rowsMax: options.isRecording ? 1_000_000 : 0 };
+    this.local =
+      options.isReal === true
+        ? null
+        : new LocalHost(setup, policy, (thread) => this.front.pollThread(thread), {
+            begin: () => {},
+            // Mostly all, sometimes a part, sometimes nothing.
+            take: (_source, available) => (random() < 0.6 ? available : Math.floor(random() * (available + 1))),
+            saw: () => {},
+            posted: (_key, isNew) => isNew,
+            room: (_thread, hasRoom) => hasRoom,
+          });
+    const host =
+      this.local ??
+      new WorkerHost(setup, {
+        policy: options.policy,
+        policyOptions: options.policyOptions,
+        originUs: this.originUs,
+        pollUs: 0,
+        onError: (error) => {
+          this.broken = error;
+        },
+      });
+    this.front = new ThreadedScheduler(this.run, memory, host, this, options.isRecording);
     this.accelerators = Array.from({ length: ACCELERATORS }, () => ({ isPresent: false, slow: 1, held: [] }));
     this.front.startThread();
     this.addModel();
@@ -118,9 +134,9 @@ export class ThreadedChaos implements ThreadedSink {
     try {
       for (; this.step < this.options.actions; this.step++) {
         this.act();
-        this.move();
+        await this.move();
       }
-      this.drain();
+      await this.drain();
       const record = await this.front.record();
       if (!this.options.isRecording) await this.front.ended();
       return record;
@@ -212,19 +228,40 @@ export class ThreadedChaos implements ThreadedSink {
 
   // Time, accelerators, actors
 
-  private move(): void {
+  private async move(): Promise<void> {
     const { random } = this;
+    if (this.local === null) return await this.moveReal(1);
     if (random() < 0.8) this.now += Math.floor(-Math.log1p(-random()) * 1500);
     this.endDue();
-    for (let moves = this.pick(16); moves > 0; moves--) this.moveOne(this.pick(this.run.threadsMax + 3));
+    for (let moves = this.pick(16); moves > 0; moves--) this.moveOne(this.local, this.pick(this.run.threadsMax + 3));
   }
 
-  private moveOne(who: number): void {
-    const { host, front, run } = this;
+  /** Lets worker threads work for a while. */
+  private async moveReal(ms: number): Promise<void> {
+    if (this.broken !== null) throw this.broken;
+    this.front.show();
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    this.now = monotonicNow() - this.originUs;
+    this.front.poll(this.now);
+    this.endDue();
+    this.front.show();
+  }
+
+  private moveOne(host: LocalHost, who: number): void {
+    const { front, run } = this;
     if (who < run.threadsMax) host.turnThread(who, this.now);
     else if (who === run.threadsMax) host.turnRank(this.now);
     else if (who === run.threadsMax + 1) front.show();
     else front.poll(this.now);
+  }
+
+  /** A little later, with everybody having had a turn. */
+  private async moveAll(): Promise<void> {
+    if (this.local === null) return await this.moveReal(1);
+    this.now += 200;
+    this.endDue();
+    this.front.show();
+    for (let who = 0; who < this.run.threadsMax + 3; who++) this.moveOne(this.local, who);
   }
 
   private endDue(): void {
@@ -243,38 +280,32 @@ export class ThreadedChaos implements ThreadedSink {
     run.endAt = run.startAt + Math.ceil(run.execUs * (this.run.learn ? accelerator.slow : 1));
   }
 
-  private drain(): void {
-    const { front, host } = this;
+  private async drain(): Promise<void> {
+    const { front, local, run } = this;
     for (let round = 0; this.tags.some((state) => state !== FREE); round++) {
       this.check(round < 20_000, "requests are left that never end");
-      this.now += 200;
-      this.endDue();
-      front.show();
-      for (let who = 0; who < this.run.threadsMax + 3; who++) this.moveOne(who);
+      await this.moveAll();
     }
     for (const model of this.models.keys()) front.removeModel(model);
-    let idleRounds = 0;
-    while (host.threads.some((actor) => actor !== undefined)) {
-      // Nothing runs and everything that was said has been heard: then nothing may be left.
-      idleRounds = this.accelerators.some(({ held }) => held.length > 0) ? 0 : idleRounds + 1;
-      this.check(idleRounds < 5000, "queue threads do not end");
-      if (idleRounds === 1000) {
-        for (const actor of host.threads)
-          this.check(
-            actor === undefined || actor.requests.live + actor.batches.live === 0,
-            "a queue thread holds what nobody knows",
-          );
-        for (const thread of front.threads) front.stopThread(thread);
+    const isRunning = (): boolean =>
+      Array.from({ length: run.threadsMax }, (_, each) => each).some((each) => front.isRunning(each));
+    for (let round = 0; isRunning(); round++) {
+      this.check(round < 20_000, "queue threads do not end");
+      for (const thread of front.threads) {
+        if (front.queuesOn(thread) > 0) continue;
+        const actor = local?.threads[thread];
+        this.check(
+          actor === undefined || actor.requests.live + actor.batches.live === 0,
+          "a queue thread holds what nobody knows",
+        );
+        front.stopThread(thread);
       }
-      this.now += 200;
-      this.endDue();
-      front.show();
-      for (let who = 0; who < this.run.threadsMax + 3; who++) this.moveOne(who);
+      await this.moveAll();
     }
     front.stopRank();
-    for (let round = 0; host.rank !== null; round++) {
+    for (let round = 0; local !== null && local.rank !== null; round++) {
       this.check(round < 1000, "the rank does not end");
-      host.turnRank(this.now);
+      local.turnRank(this.now);
     }
     this.check(this.members.size === 0, `${this.members.size} batches never ended`);
   }

@@ -29,8 +29,8 @@ test("every request ends exactly once while accelerators, models and threads com
     expect(count).toBeGreaterThan(100);
 });
 
-test("a record of who consumed what in which order replays to the same commands (100 seeds)", async () => {
-  for (let seed = 1; seed <= 100; seed++) {
+test("a record of who consumed what in which order replays to the same commands (50 seeds)", async () => {
+  for (let seed = 1; seed <= 50; seed++) {
     const [policy, policyOptions] = POLICIES[seed % POLICIES.length]!;
     const chaos = new ThreadedChaos({ seed, actions: 250, policy, policyOptions, isRecording: true });
     const record = await chaos.play();
@@ -38,4 +38,19 @@ test("a record of who consumed what in which order replays to the same commands 
     expect(difference, `seed ${seed}`).toBeNull();
     expect(commands).toBeGreaterThan(100);
   }
+});
+
+test("the same with worker threads, each run replayed (4 seeds)", async () => {
+  let total = 0;
+  for (let seed = 1; seed <= 4; seed++) {
+    const [policy, policyOptions] = POLICIES[seed % POLICIES.length]!;
+    const chaos = new ThreadedChaos({ seed, actions: 200, policy, policyOptions, isRecording: true, isReal: true });
+    const record = await chaos.play();
+    const { arrived, finished, late, dropped, failed, cancelled } = chaos.counts;
+    expect(arrived).toBe(finished + late + dropped + failed + cancelled);
+    total += finished;
+    const { difference } = replayRun(record!, () => createSeparablePolicy(policy, policyOptions));
+    expect(difference, `seed ${seed}`).toBeNull();
+  }
+  expect(total).toBeGreaterThan(0);
 });
