@@ -75,7 +75,7 @@ describe("rubato", () => {
     ],
     [
       ["simulate", "s.yaml", "--policy", "egger"],
-      ["--policy", "egger", "deferred, eager"],
+      ["--policy", "egger", "deferred, deferred+, eager"],
     ],
     [
       ["simulate", "s.yaml", "--option", "head_drop"],
