@@ -95,7 +95,8 @@ export async function benchPlus({
   size = 1,
   onProgress,
 }: Pick<BenchOptions, "size" | "onProgress">): Promise<BenchResult[]> {
-  const scale: Scale = { size, seeds: Array.from({ length: size >= 1 ? 10 : 2 }, (_, i) => i + 1) };
+  const seeds = size >= 1 ? 10 : size >= 0.2 ? 4 : 2;
+  const scale: Scale = { size, seeds: Array.from({ length: seeds }, (_, i) => i + 1) };
   const results: BenchResult[] = [];
   const add = async (result: BenchResult): Promise<void> => {
     results.push(result);
@@ -163,7 +164,7 @@ function shared(name: string, seconds: number, fields: Fields, scale: Scale): Be
 function* manyCases(scale: Scale): Generator<BenchResult> {
   const random = stream(1, "plus/cases");
   const between = ([low, high]: readonly [number, number]) => low * (high / low) ** random();
-  const count = Math.max(2, Math.round(CASES * Math.min(1, scale.size)));
+  const count = scale.size >= 0.2 ? CASES : 2;
   const ratios: number[] = [];
   const parts: number[] = [];
   for (let index = 1; index <= count; index++) {
@@ -182,7 +183,7 @@ function* manyCases(scale: Scale): Generator<BenchResult> {
     const inOrder = clairvoyantPeakRps(scenario, {
       over: "in-order",
       seeds: seeds.slice(0, 1),
-      requests: scale.size >= 1 ? 6000 : 2000,
+      requests: Math.max(1000, 6000 * Math.min(1, scale.size)),
       steps: 80,
     });
     const ratio = plus.peak_goodput_rps / fixed.peak_goodput_rps;
@@ -210,7 +211,7 @@ function* manyCases(scale: Scale): Generator<BenchResult> {
 
 /** deferred+ over deferred in a sample of Table 1's workloads. */
 function sampleOfFigure7(scale: Scale): BenchResult {
-  const cases = sampleCases(1, 1).slice(0, scale.size >= 1 ? undefined : 4);
+  const cases = sampleCases(1, 1).slice(0, scale.size >= 0.2 ? undefined : 4);
   const ratios: { readonly name: string; readonly ratio: number }[] = [];
   for (const one of cases) {
     const scenario = scenarioOf(nameOf(one), 3, fieldsOf(one));
@@ -287,7 +288,11 @@ function boundsOf(
   scenario: ExpandedScenario,
   scale: Scale,
 ): { in_order_rps: number; any_rps: number; fluid_rps: number } {
-  const options = { seeds: scale.seeds.slice(0, 2), requests: 12_000, steps: 100 };
+  const options = {
+    seeds: scale.seeds.slice(0, 2),
+    requests: Math.max(1000, 12_000 * Math.min(1, scale.size)),
+    steps: 100,
+  };
   return {
     in_order_rps: clairvoyantPeakRps(scenario, { over: "in-order", ...options }),
     any_rps: clairvoyantPeakRps(scenario, { over: "any", ...options }),

@@ -9,15 +9,15 @@ import { type ClairvoyantOptions, clairvoyantBound, type KnownArrivals } from ".
  *
  * A request in a batch of b takes at least l(b) / b of an accelerator, and b is at most the largest batch that ends in
  * time when it starts with its last arrival: l(b) + d_ctrl + b * d_data + d_resp <= SLO. Accelerators count by their speed
- * relative to the fastest. Arrivals are ignored: that so many arrive at once is not asked.
+ * relative to the fastest, and as if they were there all the time. Arrivals are ignored: that so many arrive at once is
+ * not asked.
  *
  * @returns Infinity when no model has arrivals; 0 when a model with arrivals cannot be served at all.
  */
 export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): number {
   const { network } = scenario;
-  const present = scenario.accelerators.filter((each) => each.present);
-  const fastest = Math.min(...present.map((each) => each.scale));
-  const accelerators = present.reduce((all, each) => all + fastest / each.scale, 0);
+  const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
+  const accelerators = scenario.accelerators.reduce((all, each) => all + fastest / each.scale, 0);
   const totalRps = scenario.models.reduce((all, model) => all + model.rateRps, 0);
   let usPerRequest = 0;
   for (const { rateRps, execUs, sloUs } of scenario.models) {
@@ -33,6 +33,13 @@ export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): nu
   return (accelerators * 1e6) / usPerRequest;
 }
 
+/** Bounds on peak goodput, requests per second; see fluidBoundRps and clairvoyantBound. */
+export interface GoodputBounds {
+  readonly fluid_rps: number;
+  readonly clairvoyant_any_rps: number;
+  readonly clairvoyant_in_order_rps: number;
+}
+
 export interface ClairvoyantPeakOptions {
   readonly over: ClairvoyantOptions["over"];
   readonly seeds: readonly number[];
@@ -43,6 +50,9 @@ export interface ClairvoyantPeakOptions {
 }
 
 const REQUESTS = 20_000;
+/** Enough to be within a per cent of what many more give. */
+const BOUND_REQUESTS = 10_000;
+const BOUND_STEPS = 100;
 /** Rates that are looked at: the root is then known to 0.25 %. */
 const LOOKS = 7;
 const REACH = 0.2;
@@ -65,7 +75,7 @@ export function clairvoyantPeakRps(scenario: ExpandedScenario, options: Clairvoy
     let arrived = 0;
     for (const seed of seeds) {
       const bound = clairvoyantBound(knownArrivals(scenario, rateRps, seed, requests), {
-        scales: scenario.accelerators.filter((each) => each.present).map((each) => each.scale),
+        scales: scenario.accelerators.map((each) => each.scale),
         network: scenario.network,
         over,
         ...(steps === undefined ? {} : { steps }),
@@ -86,6 +96,25 @@ export function clairvoyantPeakRps(scenario: ExpandedScenario, options: Clairvoy
     else low = middle;
   }
   return high;
+}
+
+/** All three. @param seeds of the arrivals; the first few are enough. */
+export function boundsOf(scenario: ExpandedScenario, seeds: readonly number[]): GoodputBounds {
+  return {
+    fluid_rps: fluidBoundRps(scenario),
+    clairvoyant_any_rps: clairvoyantPeakRps(scenario, {
+      over: "any",
+      seeds,
+      requests: BOUND_REQUESTS,
+      steps: BOUND_STEPS,
+    }),
+    clairvoyant_in_order_rps: clairvoyantPeakRps(scenario, {
+      over: "in-order",
+      seeds,
+      requests: BOUND_REQUESTS,
+      steps: BOUND_STEPS,
+    }),
+  };
 }
 
 /** The arrivals that a simulation of this scenario, rate and seed has, of about so many requests. */
