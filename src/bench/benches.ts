@@ -81,6 +81,15 @@ export const BENCHES: readonly Bench[] = [
     run: async (options) => (await import("./plan-bench.js")).benchPlan(options),
   },
   {
+    name: "plus",
+    isFor:
+      "peak goodput of deferred+ beside deferred, the best fixed target, eager and upper bounds, simulated; ablation",
+    isNotFor: "speed",
+    takes: "15 min",
+    isQuick: false,
+    run: async (options) => (await import("./plus-bench.js")).benchPlus(options),
+  },
+  {
     name: "autoscale",
     isFor: "workers of a live server that follow load steps 1x, 4x, 0.5x; advice at constant load, simulated",
     isNotFor: "speed; the start of a real model's worker takes longer",

@@ -54,6 +54,14 @@ export function renderGoodput(name: string, report: GoodputReport, models: reado
     ["limited by", `${models[report.worst_model] ?? "–"}, at ${formatPercent(report.bad_rate_max)} bad`],
     ["measured", `${report.seeds.length} seeds, ${formatNumber(report.runs)} runs`],
   ];
+  if (report.bounds !== undefined) {
+    const { fluid_rps, clairvoyant_any_rps, clairvoyant_in_order_rps } = report.bounds;
+    pairs.push([
+      "no policy exceeds",
+      `${formatNumber(clairvoyant_in_order_rps)} in order of deadlines, ${formatNumber(clairvoyant_any_rps)} in any order ` +
+        `(clairvoyant), ${formatNumber(fluid_rps)} (fluid)`,
+    ]);
+  }
   const beside = report.beside ?? [];
   const parts = [renderPairs(pairs)];
   if (beside.length > 0) parts.push(renderComparison([report, ...beside]));

@@ -3,6 +3,7 @@
 import { type ExpandedScenario, withRate } from "../config/scenario.js";
 import type { DurationUs } from "../core/time.js";
 import { combineReports, type Report } from "../measure/report.js";
+import type { GoodputBounds } from "./bounds.js";
 import { type GoodputRun, type PeakGoodput, peakGoodputAsync } from "./goodput.js";
 import type { SimulationPool } from "./simulation-pool.js";
 
@@ -27,6 +28,8 @@ export interface GoodputReport extends Report, PeakGoodput {
   readonly policy_options: Readonly<Record<string, unknown>>;
   /** Other policies on the same scenario and seeds; only their peaks and settings. */
   readonly beside?: readonly GoodputReport[];
+  /** What no policy exceeds, where asked for. */
+  readonly bounds?: GoodputBounds;
 }
 
 /**

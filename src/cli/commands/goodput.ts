@@ -15,9 +15,12 @@ interface GoodputOptions extends ScenarioOptions {
   readonly seeds: number;
   /** Undefined: beside the scenario's own policy, but not beside one that `--policy` asks for. */
   readonly baselines?: boolean;
+  readonly bound?: boolean;
   readonly json?: boolean;
 }
 
+/** The bounds of more arrivals hardly differ. */
+const BOUND_SEEDS = 2;
 /** Between lines of progress where they cannot be drawn over each other. */
 const PROGRESS_US = 5_000_000;
 
@@ -36,6 +39,7 @@ export function goodputCommand(output: Output): Command {
   return command
     .option("--baselines", "measure eager and a tuned timeout, too (default without --policy)")
     .option("--no-baselines", "measure the one policy only (default with --policy)")
+    .option("--bound", "compute what no policy exceeds on such arrivals, too (a minute for one model, more for many)")
     .option("--json", "print the report as one JSON document")
     .addHelpText(
       "after",
@@ -43,6 +47,7 @@ export function goodputCommand(output: Output): Command {
 Examples:
   rubato goodput scenarios/symphony/table2-resnet50.yaml
   rubato goodput scenarios/symphony/a100-mixed.yaml --policy eager --seeds 5
+  rubato goodput scenarios/symphony/table2-resnet50.yaml --policy deferred+ --bound
   rubato goodput scenarios/symphony/table2-resnet50.yaml --policy timeout --option timeout_fraction=0.4 --json`,
     )
     .action(async (file: string, options: GoodputOptions) => {
@@ -51,9 +56,10 @@ Examples:
         const message = "must be a process whose rate can change; was replay";
         throw new ConfigError(file, [{ line: null, field: "arrivals.process", message }]);
       }
-      const [{ scenarioGoodput, baselineGoodputs }, { SimulationPool }] = await Promise.all([
+      const [{ scenarioGoodput, baselineGoodputs }, { SimulationPool }, { boundsOf }] = await Promise.all([
         import("../../report/scenario-goodput.js"),
         import("../../report/simulation-pool.js"),
+        import("../../report/bounds.js"),
       ]);
       const { policy, policyOptions } = scenario;
       let quietUntil = 0;
@@ -81,7 +87,9 @@ Examples:
             `${policy}: peak ${peak}. Now eager and a sweep of timeouts beside it, which takes longer (--no-baselines: without)`,
           );
         }
-        const report = wantsBaselines ? { ...own, beside: await baselineGoodputs(scenario, pool, search) } : own;
+        const beside = wantsBaselines ? { beside: await baselineGoodputs(scenario, pool, search) } : {};
+        const bounds = options.bound ? { bounds: boundsOf(scenario, search.seeds.slice(0, BOUND_SEEDS)) } : {};
+        const report = { ...own, ...beside, ...bounds };
         if (showProgress) output.note("\r\x1b[K");
         if (options.json) writeJson(output, report);
         else

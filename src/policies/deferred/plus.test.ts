@@ -1,0 +1,190 @@
+/** What the parts of `deferred+` promise, each alone and in short simulations. Peaks are measured by `rubato bench plus`. */
+import { describe, expect, it, test } from "vitest";
+import { expandScenario, scenarioFrom, withRate } from "../../config/scenario.js";
+import { sourceOf } from "../../config/source.js";
+import { AcceleratorTable } from "../../core/accelerator-table.js";
+import { linearTable } from "../../core/latency.js";
+import { RateMeter } from "../../core/rate-meter.js";
+import { stream } from "../../sim/random.js";
+import { simulate, simulateBadRates } from "../../sim/simulate.js";
+import { QueuePlus } from "./queue-plus.js";
+import { SharedLoad } from "./shared-load.js";
+import { keepUpSize, targetSize } from "./target-size.js";
+
+function accelerators(scales: readonly number[]): AcceleratorTable {
+  const table = new AcceleratorTable(scales.length);
+  for (const [id, scale] of scales.entries()) table.join(id, scale, 0);
+  return table;
+}
+
+const PARTS = { keepUp: true, strain: false, headsReturn: false, feedback: true };
+/** Symphony's ResNet50 (Table 2). */
+const RESNET = linearTable(1053, 5072, 18);
+
+describe("keep-up target", () => {
+  it("is the smallest batch with b / l(b) * accelerators >= rate (one model)", () => {
+    for (const rateRps of [1000, 3000, 5000, 5400, 5700]) {
+      const perUs = rateRps / 1e6;
+      const load = new SharedLoad(accelerators(Array(8).fill(1)));
+      const largest = targetSize(RESNET, 25_000, 25_000, 0, perUs);
+      const target = new QueuePlus(0, { load, ...PARTS }).target(RESNET, largest, perUs, 1);
+      const keepsUp = (b: number) => (8 * b) / RESNET[b]! >= perUs;
+      if (target < largest) expect(keepsUp(target)).toBe(true);
+      if (target > 1) expect(keepsUp(target - 1)).toBe(false);
+    }
+  });
+
+  it("leaves others what they need: two equal models have the target of one at twice the rate", () => {
+    const perUs = 2700 / 1e6;
+    const both = new SharedLoad(accelerators(Array(8).fill(1)));
+    const largest = targetSize(RESNET, 25_000, 25_000, 0, perUs);
+    new QueuePlus(0, { load: both, ...PARTS }).target(RESNET, largest, perUs, 1);
+    const second = new QueuePlus(1, { load: both, ...PARTS }).target(RESNET, largest, perUs, 1);
+    const alone = new SharedLoad(accelerators(Array(8).fill(1)));
+    expect(second).toBe(new QueuePlus(0, { load: alone, ...PARTS }).target(RESNET, largest, 2 * perUs, 1));
+  });
+
+  it("counts accelerators by their speed", () => {
+    const slow = new SharedLoad(accelerators([...Array(6).fill(1), 1.25, 1.25, 1.25, 1.25, 1.25]));
+    const equal = new SharedLoad(accelerators(Array(10).fill(1)));
+    for (const load of [slow, equal]) load.say(0, 1, 5, 1);
+    expect(slow.room).toBeCloseTo(equal.room, 10);
+  });
+
+  it("is the largest batch where no size is cheap enough", () => {
+    expect(keepUpSize(RESNET, 16, 1)).toBe(16);
+    expect(keepUpSize(RESNET, 16, RESNET[1]!)).toBe(1);
+  });
+});
+
+describe("feedback", () => {
+  const load = () => new SharedLoad(accelerators(Array(4).fill(1)));
+
+  it("does not move a model that is alone", () => {
+    const shared = load();
+    const queue = new QueuePlus(0, { load: shared, ...PARTS });
+    shared.batchSent(10_000);
+    queue.target(RESNET, 8, 0.001, 1);
+    for (let bad = 0; bad < 50; bad++) {
+      queue.gaveUp();
+      queue.follow();
+    }
+    expect(queue.boostUs).toBe(0);
+  });
+
+  it("moves the model that loses more, until it loses its share", () => {
+    const shared = load();
+    const [first, second] = [0, 1].map((key) => new QueuePlus(key, { load: shared, ...PARTS })) as [
+      QueuePlus,
+      QueuePlus,
+    ];
+    shared.batchSent(10_000);
+    for (const queue of [first, second]) queue.target(RESNET, 8, 0.001, 1);
+    for (let bad = 0; bad < 4; bad++) first.gaveUp();
+    first.follow();
+    second.follow();
+    // Four steps of 0.3 forward, half of them back; in intervals of 10 ms / 4.
+    expect(first.boostUs).toBe(Math.floor(0.3 * 2 * 2500));
+    expect(second.boostUs).toBe(0);
+    for (let bad = 0; bad < 4; bad++) second.gaveUp();
+    first.follow();
+    expect(first.boostUs).toBe(0);
+  });
+});
+
+test("strain: 1 when all work in even turns, 0 when all idle", () => {
+  const table = accelerators(Array(5).fill(1));
+  const load = new SharedLoad(table);
+  load.batchSent(8000);
+  expect(load.strain(1000)).toBe(0);
+  for (let id = 1; id < 5; id++) {
+    table.running[id] = id;
+    table.freeAt[id] = 1000 + (id - 0.5) * 2000;
+  }
+  expect(load.strain(1000)).toBeCloseTo(1, 10);
+});
+
+test("dispersion of arrivals: near 1 for Poisson, near n where they come n at once, 0 for equal gaps", () => {
+  const of = (group: number, equal = false): number => {
+    const meter = new RateMeter(60e6);
+    const random = stream(1, `dispersion/${group}`);
+    for (let at = 0; at < 60e6; at += equal ? 1000 : -Math.log1p(-random()) * 1000 * group)
+      for (let each = 0; each < group; each++) meter.observe(at);
+    return meter.dispersion;
+  };
+  expect(of(1)).toBeGreaterThan(0.85);
+  expect(of(1)).toBeLessThan(1.15);
+  expect(of(20)).toBeGreaterThan(17);
+  expect(of(20)).toBeLessThan(23);
+  expect(of(1, true)).toBeLessThan(0.1);
+});
+
+function scenarioOf(fields: object, rateRps: number, seconds = 10) {
+  const whole = { name: "plus", duration_s: seconds, warmup_s: 2, policy: "deferred", ...fields };
+  return withRate(expandScenario(scenarioFrom(sourceOf(whole, "plus.yaml"))), rateRps);
+}
+const poisson = { process: "poisson", rate_rps: 1000 };
+const worst = (scenario: ReturnType<typeof scenarioOf>, policy: string, policyOptions = {}) =>
+  Math.max(...simulateBadRates(scenario, { policy, policyOptions, seed: 1 }).badRates);
+
+describe("simulated", () => {
+  it("ResNet50 of Table 2 at 5430/s: at most 1 % bad where deferred has more", () => {
+    const fields = {
+      accelerators: 8,
+      models: [{ name: "m", profile: { alpha_ms: 1.053, beta_ms: 5.072 }, slo_ms: 25 }],
+    };
+    const scenario = scenarioOf({ ...fields, arrivals: poisson }, 5430, 30);
+    expect(worst(scenario, "deferred+")).toBeLessThan(0.01);
+    expect(worst(scenario, "deferred")).toBeGreaterThan(0.01);
+  });
+
+  it("three accelerators, models that batch little: in time at 1750/s, where deferred loses several per cent", () => {
+    const models = [
+      { name: "a", profile: { alpha_ms: 1, beta_ms: 6 }, slo_ms: 50, share: 3 },
+      { name: "b-1", profile: { table_ms: [4, 5, 6.5, 8] }, slo_ms: 40, share: 1 },
+      { name: "b-2", profile: { table_ms: [4, 5, 6.5, 8] }, slo_ms: 40, share: 1 },
+    ];
+    const scenario = scenarioOf({ accelerators: 3, models, arrivals: poisson }, 1750, 30);
+    expect(worst(scenario, "deferred+")).toBeLessThan(0.01);
+    expect(worst(scenario, "deferred")).toBeGreaterThan(0.03);
+  });
+
+  it("A100 mix at 18,000/s: with feedback the worst model loses less than 1 %, without it narrow windows starve", () => {
+    const fields = { accelerators: 64, models_from: { zoo: "a100", select: "all" }, arrivals: poisson };
+    const scenario = scenarioOf(fields, 18_000, 8);
+    expect(worst(scenario, "deferred+")).toBeLessThan(0.01);
+    expect(worst(scenario, "deferred+", { feedback: false })).toBeGreaterThan(0.03);
+  });
+
+  it("with every part off it does what deferred does", () => {
+    const off = {
+      target: "auto",
+      early: 0,
+      early_per_idle: 0,
+      feedback: false,
+      fastest_first: false,
+      rate_window_s: 5,
+    };
+    const fields = { accelerators: 8, models_from: { zoo: "a100", select: "strong" }, arrivals: poisson };
+    const scenario = scenarioOf(fields, 4000, 4);
+    const { policy: _plus, ...plus } = simulate(scenario, { policy: "deferred+", policyOptions: off, seed: 1 });
+    const { policy: _deferred, ...deferred } = simulate(scenario, { policy: "deferred", seed: 1 });
+    expect(plus).toEqual(deferred);
+  });
+
+  it("fastest first: idle slow accelerators are left alone while a fast one is idle", () => {
+    const fields = {
+      accelerators: [
+        { kind: "slow", count: 4, scale: 1.4 },
+        { kind: "fast", count: 4, scale: 1 },
+      ],
+      models: [{ name: "m", profile: { alpha_ms: 1, beta_ms: 5 }, slo_ms: 40 }],
+      arrivals: poisson,
+    };
+    const scenario = scenarioOf(fields, 500, 6);
+    const mean = (options: object) =>
+      simulate(scenario, { policy: "deferred+", policyOptions: options as never, seed: 1 }).utilization;
+    // The same work takes 1.4 times as long on slow ones.
+    expect(mean({}) * 1.2).toBeLessThan(mean({ fastest_first: false }));
+  });
+});

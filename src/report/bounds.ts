@@ -1,0 +1,137 @@
+/** Upper bounds on peak goodput: what no scheduler exceeds, to hold policies against. */
+import { type ExpandedScenario, withRate } from "../config/scenario.js";
+import { invariant } from "../core/invariant.js";
+import { createArrivals } from "../sim/arrivals.js";
+import { type ClairvoyantOptions, clairvoyantBound, type KnownArrivals } from "./clairvoyant.js";
+
+/**
+ * Fluid bound, requests per second: in the long run no scheduler serves more with at most `badRateMax` of every model bad.
+ *
+ * A request in a batch of b takes at least l(b) / b of an accelerator, and b is at most the largest batch that ends in
+ * time when it starts with its last arrival: l(b) + d_ctrl + b * d_data + d_resp <= SLO. Accelerators count by their speed
+ * relative to the fastest, and as if they were there all the time. Arrivals are ignored: that so many arrive at once is
+ * not asked.
+ *
+ * @returns Infinity when no model has arrivals; 0 when a model with arrivals cannot be served at all.
+ */
+export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): number {
+  const { network } = scenario;
+  const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
+  const accelerators = scenario.accelerators.reduce((all, each) => all + fastest / each.scale, 0);
+  const totalRps = scenario.models.reduce((all, model) => all + model.rateRps, 0);
+  let usPerRequest = 0;
+  for (const { rateRps, execUs, sloUs } of scenario.models) {
+    if (rateRps === 0) continue;
+    let least = Number.POSITIVE_INFINITY;
+    for (let b = 1; b < execUs.length - 1; b++) {
+      const us = execUs[b]! * fastest;
+      if (us + network.controlUs + b * network.dataUsPerRequest + network.responseUs <= sloUs)
+        least = Math.min(least, us / b);
+    }
+    usPerRequest += (rateRps / totalRps) * (1 - badRateMax) * least;
+  }
+  return (accelerators * 1e6) / usPerRequest;
+}
+
+/** Bounds on peak goodput, requests per second; see fluidBoundRps and clairvoyantBound. */
+export interface GoodputBounds {
+  readonly fluid_rps: number;
+  readonly clairvoyant_any_rps: number;
+  readonly clairvoyant_in_order_rps: number;
+}
+
+export interface ClairvoyantPeakOptions {
+  readonly over: ClairvoyantOptions["over"];
+  readonly seeds: readonly number[];
+  /** Requests of a run, about. More bound tighter: accelerators work until the last deadline. Default 20,000. */
+  readonly requests?: number;
+  readonly steps?: number;
+  readonly badRateMax?: number;
+}
+
+const REQUESTS = 20_000;
+/** Enough to be within a per cent of what many more give. */
+const BOUND_REQUESTS = 10_000;
+const BOUND_STEPS = 100;
+/** Rates that are looked at: the root is then known to 0.25 %. */
+const LOOKS = 7;
+const REACH = 0.2;
+
+/**
+ * Clairvoyant bound, requests per second: the rate at which, by clairvoyantBound and on average over seeds, more than
+ * `badRateMax` of all requests must be bad. If every model has at most that part bad, so have all together.
+ *
+ * A run of some seconds bounds longer ones: a longer schedule, cut by arrivals, is a schedule of each part, which has the
+ * accelerators for itself from before its first arrival until after its last deadline.
+ */
+export function clairvoyantPeakRps(scenario: ExpandedScenario, options: ClairvoyantPeakOptions): number {
+  const { over, seeds, requests = REQUESTS, steps, badRateMax = 0.01 } = options;
+  invariant(seeds.length > 0, "a clairvoyant peak needs at least 1 seed; was 0");
+  let high = fluidBoundRps(scenario, badRateMax);
+  if (!Number.isFinite(high)) return high;
+  let low = high * (1 - REACH);
+  const isAbove = (rateRps: number): boolean => {
+    let inTime = 0;
+    let arrived = 0;
+    for (const seed of seeds) {
+      const bound = clairvoyantBound(knownArrivals(scenario, rateRps, seed, requests), {
+        scales: scenario.accelerators.map((each) => each.scale),
+        network: scenario.network,
+        over,
+        ...(steps === undefined ? {} : { steps }),
+      });
+      inTime += bound.inTime;
+      arrived += bound.arrived;
+    }
+    return inTime < (1 - badRateMax) * arrived;
+  };
+  // With few accelerators chance costs more than the first guess allows for.
+  while (low > high / 64 && isAbove(low)) {
+    high = low;
+    low *= 1 - REACH;
+  }
+  for (let look = 0; look < LOOKS; look++) {
+    const middle = (low + high) / 2;
+    if (isAbove(middle)) high = middle;
+    else low = middle;
+  }
+  return high;
+}
+
+/** All three. @param seeds of the arrivals; the first few are enough. */
+export function boundsOf(scenario: ExpandedScenario, seeds: readonly number[]): GoodputBounds {
+  return {
+    fluid_rps: fluidBoundRps(scenario),
+    clairvoyant_any_rps: clairvoyantPeakRps(scenario, {
+      over: "any",
+      seeds,
+      requests: BOUND_REQUESTS,
+      steps: BOUND_STEPS,
+    }),
+    clairvoyant_in_order_rps: clairvoyantPeakRps(scenario, {
+      over: "in-order",
+      seeds,
+      requests: BOUND_REQUESTS,
+      steps: BOUND_STEPS,
+    }),
+  };
+}
+
+/** The arrivals that a simulation of this scenario, rate and seed has, of about so many requests. */
+export function knownArrivals(
+  scenario: ExpandedScenario,
+  rateRps: number,
+  seed: number,
+  requests: number,
+): KnownArrivals[] {
+  const untilUs = (requests / rateRps) * 1e6;
+  const at = withRate({ ...scenario, durationUs: Math.ceil(untilUs) as typeof scenario.durationUs }, rateRps);
+  const moments: number[][] = scenario.models.map(() => []);
+  for (const arrivals = createArrivals(at, seed); arrivals.at < untilUs; arrivals.advance())
+    moments[arrivals.model]!.push(arrivals.at);
+  return scenario.models.map(({ execUs, sloUs }, model) => ({
+    arrivalAt: Float64Array.from(moments[model]!),
+    execUs,
+    sloUs,
+  }));
+}
