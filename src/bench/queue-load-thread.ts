@@ -122,9 +122,32 @@ function run(): QueueLoadReport {
   const measureAt = startAt + warmupS * 1e6;
   const endAt = measureAt + seconds * 1e6;
   let exactAt = startAt + gap();
+  // Functions of their own: the loop below is compiled anew when it first takes the branches of a new phase.
+  let next = 0;
+  const generate = (now: number): void => {
+    // A lot is bounded, so that a thread that falls behind still turns.
+    for (let lot = 0; exactAt <= now && lot < 8192; lot++) {
+      const arrivalAt = Math.floor(exactAt);
+      arrived[phase] = arrived[phase]! + 1;
+      exactAt += gap() / Math.min(1, 0.1 + (0.9 * (exactAt - startAt)) / rampUs);
+      if (freeCount === 0) continue;
+      const tag = freeTags[freeCount - 1]!;
+      if (!port.arrive(keys[next]!, tag, arrivalAt, arrivalAt + sloUs)) continue;
+      next = next + 1 === keys.length ? 0 : next + 1;
+      freeCount--;
+      live++;
+      phaseOf[tag] = phase;
+    }
+  };
+  const endDue = (now: number): void => {
+    while (ends.topPriority() <= now) {
+      const at = ends.topPriority();
+      const batch = ends.pop();
+      port.finished(batch, startOf[batch]!, at);
+    }
+  };
   let cpuUs = threadCpuUs();
   let isOver = false;
-  let next = 0;
   while (!isOver || live > 0) {
     const now = clock();
     if (phase === WARMING && now >= measureAt) {
@@ -136,26 +159,8 @@ function run(): QueueLoadReport {
       phase = OVER;
       cpuUs = cpuUs === null ? null : threadCpuUs()! - cpuUs;
     }
-    if (!isOver) {
-      // A lot is bounded, so that a thread that falls behind still turns.
-      for (let lot = 0; exactAt <= now && lot < 8192; lot++) {
-        const arrivalAt = Math.floor(exactAt);
-        arrived[phase] = arrived[phase]! + 1;
-        exactAt += gap() / Math.min(1, 0.1 + (0.9 * (exactAt - startAt)) / rampUs);
-        if (freeCount === 0) continue;
-        const tag = freeTags[freeCount - 1]!;
-        if (!port.arrive(keys[next]!, tag, arrivalAt, arrivalAt + sloUs)) continue;
-        next = next + 1 === keys.length ? 0 : next + 1;
-        freeCount--;
-        live++;
-        phaseOf[tag] = phase;
-      }
-    }
-    while (ends.topPriority() <= now) {
-      const at = ends.topPriority();
-      const batch = ends.pop();
-      port.finished(batch, startOf[batch]!, at);
-    }
+    if (!isOver) generate(now);
+    endDue(now);
     turn(now);
     const restUs = now + lotUs - clock();
     if (restUs > 0) bell.pause(restUs / 1000);

@@ -76,6 +76,8 @@ class ThreadedLoad implements ThreadedSink {
   private readonly arrived = new Float64Array(PHASES);
   private readonly finished = new Float64Array(PHASES);
   private readonly batches = new Float64Array(PHASES);
+  /** Moment of the next arrival; in an array, so that it is never boxed. */
+  private readonly exactAt = new Float64Array(1);
   private live = 0;
   private now = 0;
   private error: Error | null = null;
@@ -131,17 +133,14 @@ class ThreadedLoad implements ThreadedSink {
   }
 
   async run(): Promise<ThreadedLoadResult> {
-    const { options, front, uniform } = this;
-    const { models, rateRps, sloMs, lotUs } = options;
+    const { options, front } = this;
+    const { models, lotUs } = options;
     // Threads start when this one lets them; their load begins when all are there.
     await new Promise((resolve) => setTimeout(resolve, 300));
-    const meanGapUs = 1e6 / rateRps;
-    const gap = (): number => -Math.log1p(-uniform()) * meanGapUs;
     const startAt = this.clock();
     const measureAt = startAt + options.warmupS * 1e6;
     const endAt = measureAt + options.seconds * 1e6;
-    const sloUs = sloMs * 1000;
-    let exactAt = startAt + gap();
+    this.exactAt[0] = startAt + this.gap();
     let cpu = process.cpuUsage();
     let used = cpu;
     let measuredFrom = startAt;
@@ -161,18 +160,7 @@ class ThreadedLoad implements ThreadedSink {
         measuredTo = this.now;
         used = process.cpuUsage(cpu);
       }
-      if (!isOver)
-        for (; exactAt <= this.now; exactAt += gap()) {
-          const arrivalAt = Math.floor(exactAt);
-          const model = models === 1 ? 0 : Math.floor(uniform() * models);
-          this.arrived[this.phase] = this.arrived[this.phase]! + 1;
-          if (this.freeCount === 0) continue;
-          const tag = this.freeTags[this.freeCount - 1]!;
-          if (!front.arrive(model, tag, arrivalAt, arrivalAt + sloUs)) continue;
-          this.freeCount--;
-          this.live++;
-          this.phaseOf[tag] = this.phase;
-        }
+      if (!isOver) this.generate();
       front.poll(this.now);
       this.endDue();
       front.show();
@@ -196,6 +184,28 @@ class ThreadedLoad implements ThreadedSink {
 
   private clock(): number {
     return monotonicNow() - this.originUs;
+  }
+
+  /** A method of its own: the loop of the run is compiled anew when it first takes the branches of a new phase. */
+  private generate(): void {
+    const { front, uniform, options, exactAt, arrived, phase, now } = this;
+    const { models } = options;
+    const sloUs = options.sloMs * 1000;
+    for (; exactAt[0]! <= now; exactAt[0] = exactAt[0]! + this.gap()) {
+      const arrivalAt = Math.floor(exactAt[0]!);
+      const model = models === 1 ? 0 : Math.floor(uniform() * models);
+      arrived[phase] = arrived[phase]! + 1;
+      if (this.freeCount === 0) continue;
+      const tag = this.freeTags[this.freeCount - 1]!;
+      if (!front.arrive(model, tag, arrivalAt, arrivalAt + sloUs)) continue;
+      this.freeCount--;
+      this.live++;
+      this.phaseOf[tag] = phase;
+    }
+  }
+
+  private gap(): number {
+    return (-Math.log1p(-this.uniform()) * 1e6) / this.options.rateRps;
   }
 
   private endDue(): void {
