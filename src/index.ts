@@ -30,4 +30,8 @@ export type { ScaleAdvice, ScaleOptions, ScaleSample } from "./scaling/advisor.j
 export { SCALE_DEFAULTS, ScaleAdvisor } from "./scaling/advisor.js";
 export { createScheduler } from "./serve/library.js";
 export { simulate } from "./sim/simulate.js";
+export { WorkerHost } from "./threads/hosts.js";
+export { createMemory } from "./threads/memory.js";
+export { type RunOptions, type RunRecord, replayRun } from "./threads/replay.js";
+export { type ModelSpec, ThreadedScheduler, type ThreadedSink } from "./threads/threaded-scheduler.js";
 export { ServingError } from "./wire/serving-error.js";

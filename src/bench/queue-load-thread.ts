@@ -42,6 +42,11 @@ export interface QueueLoadReport {
   readonly cpuUs: number | null;
 }
 
+const WARMING = 0;
+const MEASURED = 1;
+const OVER = 2;
+const PHASES = 3;
+
 const data = workerData as QueueLoadData;
 parentPort?.postMessage(run());
 
@@ -55,13 +60,15 @@ function run(): QueueLoadReport {
   const uniform = stream(thread + 1, "bench/arrivals");
   const freeTags = Int32Array.from({ length: tagsMax }, (_, tag) => tag);
   let freeCount = tagsMax;
-  const isMeasured = new Uint8Array(tagsMax);
+  // Before, within and after the measured time the same code runs: a branch that is new then is compiled anew then.
+  const phaseOf = new Uint8Array(tagsMax);
+  const arrived = new Float64Array(PHASES);
+  const finished = new Float64Array(PHASES);
+  const batches = new Float64Array(PHASES);
   const ends = new IndexedHeap(acceleratorsMax * 2);
   const startOf = new Float64Array(acceleratorsMax * 2);
-  let isMeasuring = false;
+  let phase = WARMING;
   let live = 0;
-  let finished = 0;
-  let batches = 0;
   let isClosed = 0;
   let isStopped = false;
   const { fromFront, toFront } = memory.threads[thread]!;
@@ -72,12 +79,13 @@ function run(): QueueLoadReport {
     execUs.length,
     {
       dispatch: (_thread, batch, _accelerator, _key, _size, execAt, us) => {
-        if (isMeasuring) batches++;
+        batches[phase] = batches[phase]! + 1;
         startOf[batch] = execAt;
         ends.set(batch, execAt + us);
       },
       end: (_thread, tag, outcome) => {
-        if (outcome === FINISHED && isMeasured[tag] === 1) finished++;
+        const of = phaseOf[tag]!;
+        finished[of] = finished[of]! + (outcome === FINISHED ? 1 : 0);
         live--;
         freeTags[freeCount++] = tag;
       },
@@ -114,41 +122,45 @@ function run(): QueueLoadReport {
   const measureAt = startAt + warmupS * 1e6;
   const endAt = measureAt + seconds * 1e6;
   let exactAt = startAt + gap();
-  let arrived = 0;
-  let cpuUs = threadCpuUs();
-  let isOver = false;
+  // Functions of their own: the loop below is compiled anew when it first takes the branches of a new phase.
   let next = 0;
-  while (!isOver || live > 0) {
-    const now = clock();
-    if (!isMeasuring && !isOver && now >= measureAt) {
-      isMeasuring = true;
-      cpuUs = threadCpuUs();
+  const generate = (now: number): void => {
+    // A lot is bounded, so that a thread that falls behind still turns.
+    for (let lot = 0; exactAt <= now && lot < 8192; lot++) {
+      const arrivalAt = Math.floor(exactAt);
+      arrived[phase] = arrived[phase]! + 1;
+      exactAt += gap() / Math.min(1, 0.1 + (0.9 * (exactAt - startAt)) / rampUs);
+      if (freeCount === 0) continue;
+      const tag = freeTags[freeCount - 1]!;
+      if (!port.arrive(keys[next]!, tag, arrivalAt, arrivalAt + sloUs)) continue;
+      next = next + 1 === keys.length ? 0 : next + 1;
+      freeCount--;
+      live++;
+      phaseOf[tag] = phase;
     }
-    if (!isOver && now >= endAt) {
-      isOver = true;
-      isMeasuring = false;
-      cpuUs = cpuUs === null ? null : threadCpuUs()! - cpuUs;
-    }
-    if (!isOver) {
-      // A lot is bounded, so that a thread that falls behind still turns.
-      for (let lot = 0; exactAt <= now && lot < 8192; lot++) {
-        const arrivalAt = Math.floor(exactAt);
-        if (isMeasuring) arrived++;
-        exactAt += gap() / Math.min(1, 0.1 + (0.9 * (exactAt - startAt)) / rampUs);
-        if (freeCount === 0) continue;
-        const tag = freeTags[freeCount - 1]!;
-        if (!port.arrive(keys[next]!, tag, arrivalAt, arrivalAt + sloUs)) continue;
-        next = next + 1 === keys.length ? 0 : next + 1;
-        freeCount--;
-        live++;
-        isMeasured[tag] = isMeasuring ? 1 : 0;
-      }
-    }
+  };
+  const endDue = (now: number): void => {
     while (ends.topPriority() <= now) {
       const at = ends.topPriority();
       const batch = ends.pop();
       port.finished(batch, startOf[batch]!, at);
     }
+  };
+  let cpuUs = threadCpuUs();
+  let isOver = false;
+  while (!isOver || live > 0) {
+    const now = clock();
+    if (phase === WARMING && now >= measureAt) {
+      phase = MEASURED;
+      cpuUs = threadCpuUs();
+    }
+    if (!isOver && now >= endAt) {
+      isOver = true;
+      phase = OVER;
+      cpuUs = cpuUs === null ? null : threadCpuUs()! - cpuUs;
+    }
+    if (!isOver) generate(now);
+    endDue(now);
     turn(now);
     const restUs = now + lotUs - clock();
     if (restUs > 0) bell.pause(restUs / 1000);
@@ -160,5 +172,5 @@ function run(): QueueLoadReport {
   }
   port.send([is.STOP]);
   while (!isStopped) turn(clock());
-  return { arrived, finished, batches, cpuUs };
+  return { arrived: arrived[MEASURED]!, finished: finished[MEASURED]!, batches: batches[MEASURED]!, cpuUs };
 }

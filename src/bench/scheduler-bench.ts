@@ -8,7 +8,8 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { GCProfiler } from "node:v8";
+import { GCProfiler, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Figure, LineRow } from "../reproduce/figure.js";
 import {
   ALPHA_MS,
@@ -111,6 +112,9 @@ function measureAllocation(size: number): BenchResult {
   new CoreRun(64, 512, requests).run();
   const run = new CoreRun(64, 512, requests);
   run.run(Math.floor(requests / 2));
+  // Garbage of before must not be collected within.
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
   const profiler = new GCProfiler();
   profiler.start();
   const before = process.memoryUsage();

@@ -52,6 +52,11 @@ export interface ThreadedLoadResult {
   readonly record: RunRecord | null;
 }
 
+const WARMING = 0;
+const MEASURED = 1;
+const OVER = 2;
+const PHASES = 3;
+
 export async function runThreadedLoad(options: ThreadedLoadOptions): Promise<ThreadedLoadResult> {
   return await new ThreadedLoad(options).run();
 }
@@ -65,11 +70,14 @@ class ThreadedLoad implements ThreadedSink {
   private readonly originUs = monotonicNow();
   private readonly freeTags: Int32Array;
   private freeCount: number;
-  /** Of the requests that arrived in the measured time. */
-  private readonly isMeasured: Uint8Array;
-  private isMeasuring = false;
-  private finished = 0;
-  private batches = 0;
+  /** Counted by when a request arrived, and alike in all phases: a branch that is new is compiled anew just then. */
+  private readonly phaseOf: Uint8Array;
+  private phase = WARMING;
+  private readonly arrived = new Float64Array(PHASES);
+  private readonly finished = new Float64Array(PHASES);
+  private readonly batches = new Float64Array(PHASES);
+  /** Moment of the next arrival; in an array, so that it is never boxed. */
+  private readonly exactAt = new Float64Array(1);
   private live = 0;
   private now = 0;
   private error: Error | null = null;
@@ -93,7 +101,7 @@ class ThreadedLoad implements ThreadedSink {
     };
     this.freeTags = Int32Array.from({ length: tagsMax }, (_, tag) => tag);
     this.freeCount = tagsMax;
-    this.isMeasured = new Uint8Array(tagsMax);
+    this.phaseOf = new Uint8Array(tagsMax);
     this.accelerators = new EmulatedAccelerators(accelerators);
     this.uniform = stream(options.seed, "bench/arrivals");
     this.table = linearTable(options.alphaMs * 1000, options.betaMs * 1000, options.batchMax);
@@ -125,18 +133,14 @@ class ThreadedLoad implements ThreadedSink {
   }
 
   async run(): Promise<ThreadedLoadResult> {
-    const { options, front, uniform } = this;
-    const { models, rateRps, sloMs, lotUs } = options;
+    const { options, front } = this;
+    const { models, lotUs } = options;
     // Threads start when this one lets them; their load begins when all are there.
     await new Promise((resolve) => setTimeout(resolve, 300));
-    const meanGapUs = 1e6 / rateRps;
-    const gap = (): number => -Math.log1p(-uniform()) * meanGapUs;
     const startAt = this.clock();
     const measureAt = startAt + options.warmupS * 1e6;
     const endAt = measureAt + options.seconds * 1e6;
-    const sloUs = sloMs * 1000;
-    let exactAt = startAt + gap();
-    let arrived = 0;
+    this.exactAt[0] = startAt + this.gap();
     let cpu = process.cpuUsage();
     let used = cpu;
     let measuredFrom = startAt;
@@ -145,29 +149,18 @@ class ThreadedLoad implements ThreadedSink {
     while (!isOver || this.live > 0) {
       if (this.error !== null) throw this.error;
       this.now = this.clock();
-      if (!this.isMeasuring && !isOver && this.now >= measureAt) {
-        this.isMeasuring = true;
+      if (this.phase === WARMING && this.now >= measureAt) {
+        this.phase = MEASURED;
         measuredFrom = this.now;
         cpu = process.cpuUsage();
       }
       if (!isOver && this.now >= endAt) {
         isOver = true;
-        this.isMeasuring = false;
+        this.phase = OVER;
         measuredTo = this.now;
         used = process.cpuUsage(cpu);
       }
-      if (!isOver)
-        for (; exactAt <= this.now; exactAt += gap()) {
-          const arrivalAt = Math.floor(exactAt);
-          const model = models === 1 ? 0 : Math.floor(uniform() * models);
-          if (this.isMeasuring) arrived++;
-          if (this.freeCount === 0) continue;
-          const tag = this.freeTags[this.freeCount - 1]!;
-          if (!front.arrive(model, tag, arrivalAt, arrivalAt + sloUs)) continue;
-          this.freeCount--;
-          this.live++;
-          this.isMeasured[tag] = this.isMeasuring ? 1 : 0;
-        }
+      if (!isOver) this.generate();
       front.poll(this.now);
       this.endDue();
       front.show();
@@ -178,9 +171,9 @@ class ThreadedLoad implements ThreadedSink {
     front.stopRank();
     const { threads, rank } = await front.ended();
     return {
-      arrived,
-      finished: this.finished,
-      batches: this.batches,
+      arrived: this.arrived[MEASURED]!,
+      finished: this.finished[MEASURED]!,
+      batches: this.batches[MEASURED]!,
       cpuS: (used.user + used.system) / 1e6,
       wallS: (measuredTo - measuredFrom) / 1e6,
       rank,
@@ -191,6 +184,28 @@ class ThreadedLoad implements ThreadedSink {
 
   private clock(): number {
     return monotonicNow() - this.originUs;
+  }
+
+  /** A method of its own: the loop of the run is compiled anew when it first takes the branches of a new phase. */
+  private generate(): void {
+    const { front, uniform, options, exactAt, arrived, phase, now } = this;
+    const { models } = options;
+    const sloUs = options.sloMs * 1000;
+    for (; exactAt[0]! <= now; exactAt[0] = exactAt[0]! + this.gap()) {
+      const arrivalAt = Math.floor(exactAt[0]!);
+      const model = models === 1 ? 0 : Math.floor(uniform() * models);
+      arrived[phase] = arrived[phase]! + 1;
+      if (this.freeCount === 0) continue;
+      const tag = this.freeTags[this.freeCount - 1]!;
+      if (!front.arrive(model, tag, arrivalAt, arrivalAt + sloUs)) continue;
+      this.freeCount--;
+      this.live++;
+      this.phaseOf[tag] = phase;
+    }
+  }
+
+  private gap(): number {
+    return (-Math.log1p(-this.uniform()) * 1e6) / this.options.rateRps;
   }
 
   private endDue(): void {
@@ -222,12 +237,13 @@ class ThreadedLoad implements ThreadedSink {
   // ThreadedSink
 
   dispatch(batch: number, id: number, _model: number, size: number, _members: Float64Array, execAt: number): void {
-    if (this.isMeasuring) this.batches++;
+    this.batches[this.phase] = this.batches[this.phase]! + 1;
     this.accelerators.run(id, batch, execAt, this.table[size]!, this.now);
   }
 
   end(tag: number, outcome: number): void {
-    if (outcome === FINISHED && this.isMeasured[tag] === 1) this.finished++;
+    const phase = this.phaseOf[tag]!;
+    this.finished[phase] = this.finished[phase]! + (outcome === FINISHED ? 1 : 0);
     this.live--;
     this.freeTags[this.freeCount++] = tag;
   }
