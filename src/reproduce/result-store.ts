@@ -2,7 +2,16 @@
  * Finished points on disk, so that a run that was ended goes on where it was: one line of JSON per point, appended when
  * it is done. A line that was cut off by the end of the process is passed over, and so is a line of another format.
  */
-import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import { type Point, type PointResult, RESULT_FORMAT } from "./point.js";
@@ -25,11 +34,21 @@ export class ResultStore {
   /** The file ends in the middle of a line. */
   private isTorn = false;
 
-  /** Opens the folder's results, making the folder if it is not there. @throws ConfigError if the file is too large. */
+  /**
+   * Opens the folder's results, making the folder if it is not there.
+   *
+   * @throws ConfigError if the file is too large, or the folder or the file cannot be written: that is not found out
+   * after the first point only, which may take minutes.
+   */
   constructor(folder: string) {
-    mkdirSync(folder, { recursive: true });
     this.file = path.join(folder, "points.jsonl");
-    if (!existsSync(this.file)) return;
+    try {
+      mkdirSync(folder, { recursive: true });
+      closeSync(openSync(this.file, "a"));
+    } catch (error) {
+      const message = `must be a folder that can be written; was ${folder} (${(error as Error).message})`;
+      throw new ConfigError("command line", [{ line: null, field: "--out", message }]);
+    }
     const { size } = statSync(this.file);
     if (size > STORE_BYTES_MAX) {
       const message = `must be at most ${STORE_BYTES_MAX} bytes; has ${size}: use another folder`;

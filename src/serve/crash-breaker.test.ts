@@ -49,4 +49,14 @@ describe("crash breaker", () => {
     expect(b.refusedUntil("m", at(1011))).toBeNull();
     expect(b.killed("m", 0, at(1012))).toBe(false);
   });
+
+  test("a probe of which nothing is heard, such as one that waited where another model's batch ended the worker, is followed by another", () => {
+    const b = breaker();
+    for (const moment of [0, 1, 2]) b.killed("m", 0, at(moment));
+    expect(b.refusedUntil("m", at(502))).toBeNull();
+    expect(b.refusedUntil("m", at(1001))).toBe(1002);
+    expect(b.refusedUntil("m", at(1002))).toBeNull();
+    b.survived("m");
+    expect(b.refusedUntil("m", at(1003))).toBeNull();
+  });
 });

@@ -2,7 +2,9 @@
  * Stops a model that keeps killing workers from taking everybody's capacity with it.
  *
  * closed: runs. open: after `killsMax` deaths of workers inside `windowUs` its runs are refused for `openUs`. Then one
- * batch is let through: if it ends well the breaker closes, if it kills again it opens anew. Time is passed in.
+ * batch is let through: if it ends well the breaker closes, if it kills again it opens anew. A probe of which nothing is
+ * heard (its worker was ended by another model's batch before it began) is followed by another after `openUs`: without
+ * that the model would be refused for ever. Time is passed in.
  */
 import { after, type DurationUs, type TimeUs } from "../core/time.js";
 
@@ -34,8 +36,9 @@ export class CrashBreaker {
   refusedUntil(model: string, now: TimeUs): TimeUs | null {
     const record = this.records.get(model);
     if (record === undefined || record.openUntil === null) return null;
-    if (now < record.openUntil || record.probing) return record.openUntil;
+    if (now < record.openUntil) return record.openUntil;
     record.probing = true;
+    record.openUntil = after(now, this.rule.openUs);
     return null;
   }
 

@@ -1,4 +1,5 @@
 /** A whole server from its configuration: log, workers, scheduler, models, doors; and its end. */
+import { closeSync, openSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { autoKind, type ServerConfig } from "../config/server.js";
@@ -32,12 +33,14 @@ export interface RunningServer {
  * Opens the doors first, so that health is answered while models load; `started` says when they have.
  *
  * @param version of the server. @param onBroken a bug: the process should end.
+ * @throws Error that names `event_log.file` and its value when that cannot be written; errors of the ports.
  */
 export async function runServer(
   config: ServerConfig,
   version: string,
   onBroken: (error: unknown) => void,
 ): Promise<RunningServer> {
+  if (config.eventLog !== null) checkWritable("event_log.file", config.eventLog.file);
   const log = await createLog(config.log.level, config.log.pretty);
   const tracer =
     config.tracing === null
@@ -132,3 +135,12 @@ export async function runServer(
 }
 
 const hostText = (host: string): string => (host.includes(":") ? `[${host}]` : host);
+
+/** Before anything is started; the scheduler opens the file itself, perhaps on another thread. */
+function checkWritable(field: string, file: string): void {
+  try {
+    closeSync(openSync(file, "a"));
+  } catch (error) {
+    throw new Error(`${field} must be a file that can be written; was ${file} (${(error as Error).message})`);
+  }
+}

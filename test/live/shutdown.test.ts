@@ -1,6 +1,6 @@
 /** D13: the whole server as a process, from its ready line to its exit code. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
@@ -115,5 +115,53 @@ describe("shutdown (D13)", { retry: 2 }, () => {
     });
     expect(await exited()).toBe(2);
     expect(errors).toMatch(/wrong\.yaml.*drain_s.*-1/s);
+  });
+
+  it("says with exit 1 and without a stack that the event log cannot be written, whoever schedules", async () => {
+    const ended = async (log: string, thread: boolean): Promise<[number | null, string]> => {
+      const file = path.join(folder, "log.yaml");
+      const config = [
+        "groups: {emulated: {kind: emulated}}",
+        `event_log: {file: ${log}}`,
+        `scheduler: {thread: ${thread}}`,
+      ];
+      writeFileSync(file, config.join("\n"));
+      const command = [path.join(root, "bin/rubato.js"), "serve", "--config", file, "--http", "0", "--grpc", "0"];
+      child = spawn(process.execPath, command, { cwd: folder });
+      let errors = "";
+      child.stderr!.on("data", (chunk) => {
+        errors += chunk;
+      });
+      return [await exited(), errors];
+    };
+    const missing = path.join(folder, "nowhere", "events.log");
+    for (const thread of [false, true]) {
+      const [code, errors] = await ended(missing, thread);
+      expect(code, errors).toBe(1);
+      expect(errors).toContain(`event_log.file must be a file that can be written; was ${missing} (ENOENT`);
+      expect(errors).not.toMatch(/^ +at /m);
+    }
+    if (!existsSync("/dev/full")) return;
+    // It can be opened, not written: found out only when the scheduler starts, with workers there already.
+    const [code, errors] = await ended("/dev/full", false);
+    expect(code, errors).toBe(1);
+    expect(errors).toContain("rubato: the server cannot start: ENOSPC");
+  });
+
+  it.skipIf(process.platform !== "linux")("Ctrl-C while the workers start: exit 0, nothing failed", async () => {
+    const command = [path.join(root, "bin/rubato.js"), "serve", "--http", "0", "--grpc", "0"];
+    child = spawn(process.execPath, command, { cwd: folder });
+    let errors = "";
+    child.stderr!.on("data", (chunk) => {
+      errors += chunk;
+    });
+    const exit = exited();
+    const children = (): string => readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8");
+    while (children() === "") await new Promise((resolve) => setTimeout(resolve, 5));
+    // The worker process is there, and a moment later who listens for signals; that it is ready takes some 100 ms.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    child.kill("SIGINT");
+    expect(await exit, errors).toBe(0);
+    expect(errors).not.toContain("cannot start");
   });
 });

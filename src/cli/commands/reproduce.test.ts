@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -36,6 +36,18 @@ async function reproduce(...args: string[]): Promise<{ code: number; stdout: str
 }
 
 describe("rubato reproduce", () => {
+  it("says with exit 2, before any point is run, that the output folder cannot be written", async () => {
+    const file = path.join(folder, "a-file");
+    writeFileSync(file, "");
+    mkdirSync(path.join(folder, "taken", "points.jsonl"), { recursive: true });
+    for (const out of [file, path.join(file, "below"), path.join(folder, "taken")]) {
+      const { code, stderr } = await reproduce("symphony/fig5", "--out", out);
+      expect(code, out).toBe(2);
+      expect(stderr).toContain(`--out: must be a folder that can be written; was ${out} (`);
+      expect(stderr).not.toMatch(/^ +at /m);
+    }
+  });
+
   it("without an argument: the list, for people and for machines", async () => {
     const list = await reproduce();
     expect(list.stdout).toMatch(/^symphony\/table2 +Table 2/);

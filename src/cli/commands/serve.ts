@@ -1,9 +1,10 @@
 /** `rubato serve`: serves a model repository until it is told to stop. */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { Command, Option } from "commander";
 import type { ServerConfig } from "../../config/server.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
-import { RunFailed } from "../exit.js";
+import { EXIT_FAILED, RunFailed } from "../exit.js";
 import { integerWithin } from "../option-values.js";
 import type { Output } from "../output.js";
 import { CONFIG_OPTION, type ServerConfigOptions, serverConfigOf } from "../server-config.js";
@@ -15,6 +16,8 @@ const QUIET_MS = { SIGINT: 100, SIGTERM: 2000 } as const;
 const SAME_SIGNAL_US = 300_000;
 /** 128 + SIGINT: the convention for a process that was told twice. */
 const EXIT_AT_ONCE = 130;
+/** For a server that could not start or broke to end in order. */
+const BROKEN_END_MS = 3000;
 
 interface ServeOptions extends ServerConfigOptions {
   readonly modelControl?: "none" | "explicit";
@@ -66,8 +69,8 @@ async function serve(config: ServerConfig, output: Output): Promise<void> {
     throw new RunFailed(`the server cannot start: ${(error as Error).message}`);
   });
   const { server, log } = running;
+  let endingSince = Number.POSITIVE_INFINITY;
   const stopped = new Promise<void>((resolve, reject) => {
-    let endingSince = Number.POSITIVE_INFINITY;
     const onSignal = (signal: keyof typeof QUIET_MS): void => {
       const now = monotonicNow();
       if (now - endingSince > SAME_SIGNAL_US) process.exit(EXIT_AT_ONCE);
@@ -92,6 +95,8 @@ async function serve(config: ServerConfig, output: Output): Promise<void> {
       return stopped;
     },
     (error: unknown) => {
+      // Workers that a signal ended before they were ready: that is no failure to start.
+      if (Number.isFinite(endingSince)) return stopped;
       throw new RunFailed(`the server cannot start: ${(error as Error).message}`);
     },
   );
@@ -99,9 +104,10 @@ async function serve(config: ServerConfig, output: Output): Promise<void> {
     await Promise.race([ready, stopped, broken]);
   } catch (error) {
     log.fatal({ err: error }, "the server ends");
-    // What hangs must not keep a broken server from ending.
-    setTimeout(() => process.exit(1), 3000).unref();
-    if (error instanceof RunFailed) await running.stop(0).catch(() => {});
+    // What hangs must not keep a broken server from ending. This wait holds the process: with nothing else left to wait
+    // for, Node would end it with its own exit code and without the reason.
+    if (error instanceof RunFailed) await Promise.race([running.stop(0).catch(() => {}), delay(BROKEN_END_MS)]);
+    setTimeout(() => process.exit(EXIT_FAILED), BROKEN_END_MS).unref();
     throw error;
   }
   // Timers and sockets of clients may be open still; everything of ours is done.
