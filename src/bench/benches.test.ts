@@ -30,7 +30,7 @@ test("overhead: every tensor size at every load, over both protocols", async () 
 
 test("embedder: every policy has its rates and its peak", async () => {
   const values = await tiny("embedder");
-  const policies = ["deferred", "eager", "timeout-0.05"];
+  const policies = ["deferred", "eager", "deferred-plus", "timeout-0.05"];
   expect([...values.keys()]).toEqual([
     "embedder-capacity",
     ...policies.map((name) => `embedder-${name}-offered-0.5`),

@@ -392,7 +392,7 @@ export class RankArbiter implements Arbiter {
 
   /** Nothing of `deferred+` before a queue of the group asks for it. */
   private get plus(): ArbiterPlusOptions | null {
-    return this.plusOptions !== null && this.plusOptions.load.isAskedFor ? this.plusOptions : null;
+    return this.plusOptions?.load.isAskedFor === true ? this.plusOptions : null;
   }
 
   private noteDemand(key: QueueKey): void {
