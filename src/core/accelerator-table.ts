@@ -151,11 +151,11 @@ export class AcceleratorTable {
     this.replan(id);
   }
 
-  /** Those that are not doubted are as declared again. @returns true when the fastest changed. */
+  /** Those that are slower than declared and not doubted are as declared again. @returns true when the fastest changed. */
   forgetSmall(): boolean {
     const before = this.fastest;
     for (let id = 0; id < this.capacity; id++) {
-      if (this.present[id] === 0 || this.isDoubted(id)) continue;
+      if (this.present[id] === 0 || this.isDoubted(id) || this.measured[id]! <= this.declared[id]!) continue;
       this.measured[id] = this.declared[id]!;
       this.scale[id] = this.declared[id]!;
     }

@@ -102,9 +102,14 @@ export class ProfiledLatency implements LatencyModel {
     this.compile();
   }
 
-  /** Forgets what was learnt: back to the profile. @returns false: there it was. */
+  /**
+   * Forgets that it was slower than its profile: back to that. A curve that was found faster stays: the profile would
+   * refuse what was served before, and nothing would be measured that could say so.
+   *
+   * @returns false: nothing changed.
+   */
   reset(): boolean {
-    if (this.compiled === 1 && this.variance === 0) return false;
+    if (this.planned <= 1) return false;
     this.factor = 1;
     this.variance = 0;
     return this.compile();

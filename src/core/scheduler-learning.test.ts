@@ -106,6 +106,17 @@ describe("learning from measured batches", () => {
     expect(bench.serve(m, 10_000)).toBe(true);
   });
 
+  test("requests with hopeless deadlines do not take back that a model is faster than its profile", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const m = bench.addModel();
+    for (let round = 0; round < 60; round++) bench.serve(m, 4000);
+    expect(bench.serve(m, 4000, 7000)).toBe(true);
+    for (let round = 0; round < 12; round++) expect(bench.serve(m, 4000, 3000)).toBe(false);
+    // Nothing was measured for more than a second. The profile, 10 ms, would refuse all of these, for ever.
+    for (let round = 0; round < 20; round++) expect(bench.serve(m, 4000, 7000)).toBe(true);
+  });
+
   test("noise of one model does not take the accelerator's scale away from another model", () => {
     const bench = new Bench();
     bench.scheduler.join(0, 1, 0);
