@@ -23,7 +23,7 @@ test("doors: every door against its echo", async () => {
 test("overhead: every tensor size at every load, over both protocols", async () => {
   const values = await tiny("overhead");
   const cases = ["http-1KB", "http-600KB", "http-4MB", "grpc-1KB"];
-  const columns = ["saturation", "load-10", "load-50", "load-80"];
+  const columns = ["back-to-back", "saturation", "load-10", "load-50", "load-80"];
   expect([...values.keys()]).toEqual(cases.flatMap((name) => columns.map((column) => `overhead-${name}-${column}`)));
   for (const name of cases) expect(values.get(`overhead-${name}-saturation`)).toBeGreaterThan(0);
 });

@@ -6,7 +6,8 @@
  * tensors. Direct: the same `session.run` alone, in a process of its own, over and over (so with warm caches).
  * Overhead: a quantile of served minus the *median* of direct, so that no tail of direct hides one of the server. 100 %
  * load is what a closed loop of 32 reaches; the loads are Poisson arrivals. `echo` is the same client against a bare
- * node:http (or grpc-js) that returns what it reads: client, kernel and HTTP parsing, which are in `served` too.
+ * node:http (or grpc-js) that returns what it reads: client, kernel and HTTP parsing, which are in `served` too. Back to
+ * back is a closed loop of 1: the same way with every thread awake.
  *
  * Not for: capacity planning (client and server share the machine), models that batch, many connections.
  */
@@ -141,7 +142,16 @@ async function measureCase(options: Case): Promise<BenchResult[]> {
   note(`${name}: warm-up and saturation`);
   await client.do({ kind: "closed", concurrency: 4, seconds: warmUpS });
   const full = await client.do<ProbeResult>({ kind: "closed", concurrency, seconds: seconds / 2 });
+  note(`${name}: back to back`);
+  const single = await client.do<ProbeResult>({ kind: "closed", concurrency: 1, seconds: seconds / 2 });
   const results: BenchResult[] = [
+    {
+      name: `overhead-${name}-back-to-back`,
+      value: single.p50Us - directUs,
+      unit: "µs added at p50",
+      detail: `closed loop of 1: nothing has gone to sleep; p99 ${Math.round(single.p99Us - directUs)}, ${Math.round(single.rps)} r/s`,
+      digest,
+    },
     {
       name: `overhead-${name}-saturation`,
       value: full.rps,
