@@ -106,6 +106,11 @@ export class AcceleratorTable {
     return (this.running[id]! >= 0 ? 1 : 0) + (this.waiting[id]! >= 0 ? 1 : 0) + this.more[id]!;
   }
 
+  get isAnyIdle(): boolean {
+    for (let id = 0; id < this.capacity; id++) if (this.present[id] === 1 && this.inFlight(id) === 0) return true;
+    return false;
+  }
+
   isStraggler(id: AcceleratorId): boolean {
     return this.scale[id]! > this.fastest * STRAGGLER;
   }

@@ -44,6 +44,8 @@ export function measuredTable(timesUs: ArrayLike<number>): Float64Array {
 }
 
 const EWMA_WEIGHT = 0.1;
+/** Least part of the profile that is tried without a measurement. */
+const HOPE_MIN = 1 / 8;
 
 /**
  * Symphony's profile: a time per batch size, αb + β or measured, corrected online by one factor.
@@ -62,6 +64,7 @@ export class ProfiledLatency implements LatencyModel {
   /** Mean and variance of measured over profiled time. */
   private factor = 1;
   private variance = 0;
+  private hopes = false;
   /** The multiple of the profile that execUs was made with. */
   private compiled = 1;
   private versions = 0;
@@ -125,6 +128,31 @@ export class ProfiledLatency implements LatencyModel {
     this.factor = multiple;
     this.variance = 0;
     this.compile();
+  }
+
+  /**
+   * Plans with half of what was thought: the model is refused beside idle accelerators, so the profile may be too slow
+   * (made while others worked), and only a run can tell. @returns false: as much has been hoped for as is allowed.
+   */
+  hope(): boolean {
+    if (this.planned / 2 < HOPE_MIN) return false;
+    this.factor = this.planned / 2;
+    this.variance = 0;
+    this.hopes = true;
+    return this.compile();
+  }
+
+  /** What is planned with is hope: the next batches are of one request, and the first of them tells. */
+  get isHope(): boolean {
+    return this.hopes;
+  }
+
+  /** One measurement, and nothing before it. */
+  learnAnew(shape: BatchShape, measuredUs: DurationUs): true {
+    this.factor = measuredUs / this.profileUs[shape.size]!;
+    this.variance = 0;
+    this.hopes = false;
+    return this.compile();
   }
 
   private get planned(): number {

@@ -54,7 +54,10 @@ export class Learner {
     const isNoise = Math.abs(measuredUs - meanUs * scale) <= NOISE_US && !isDoubted;
     const onScaleOne = (measuredUs / scale) as DurationUs;
     let isReplanned: boolean;
-    if (isNoise) isReplanned = latency.observe({ size }, onScaleOne);
+    if (latency.isHope) {
+      isReplanned = latency.learnAnew({ size }, onScaleOne);
+      accelerators.unmeasured(accelerator, at);
+    } else if (isNoise) isReplanned = latency.observe({ size }, onScaleOne);
     else if (accelerators.isSurprise(accelerator, ratio, stepOf(latency)))
       isReplanned = this.surprised(accelerator, key, ratio, at);
     else {
@@ -86,7 +89,11 @@ export class Learner {
       this.resetAt = Number.POSITIVE_INFINITY;
       // Accelerators that are much slower have their trials.
       if (accelerators.forgetSmall()) isReplanned = true;
-      for (const key of starved) if (this.specs[key]?.latency.reset() === true) isReplanned = true;
+      const mayHope = accelerators.isAnyIdle;
+      for (const key of starved) {
+        const latency = this.specs[key]?.latency;
+        if (latency !== undefined && (latency.reset() || (mayHope && latency.hope()))) isReplanned = true;
+      }
       starved.clear();
     }
     this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);

@@ -179,7 +179,7 @@ export class WindowQueue implements Queue {
     this.gather(at);
     const size = retry
       ? this.soloSize(at, freeAt, scale)
-      : this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator));
+      : this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator) || this.spec.latency.isHope);
     const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
     const startAt = this.startOf(size, at, freeAt);
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
