@@ -94,8 +94,11 @@ function parse(line: string): StoredResult | null {
   try {
     const value = JSON.parse(line) as Partial<StoredResult>;
     if (value.format !== RESULT_FORMAT || typeof value.digest !== "string") return null;
-    return value.result === undefined || value.point === undefined ? null : (value as StoredResult);
+    return isFilled(value.result) && isFilled(value.point) ? (value as StoredResult) : null;
   } catch {
     return null;
   }
 }
+
+const isFilled = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && Object.keys(value).length > 0;
