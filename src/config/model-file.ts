@@ -175,7 +175,7 @@ function readValid(text: string, file: string): ModelFile {
     // An empty file asks for the defaults.
     const valid = validate(modelFileSchema, source.value === null ? { ...source, value: {} } : source);
     const issues = new IssueList(source);
-    const policy = valid.policy ?? (valid.slo_ms === undefined ? "eager" : "deferred");
+    const policy = policyOf(valid);
     const { policy_options: given } = valid;
     if (policy === "deferred+")
       for (const key of ARBITER_OPTIONS)
@@ -193,6 +193,10 @@ function readValid(text: string, file: string): ModelFile {
     throw error;
   }
 }
+
+/** The model's policy; without a promise there is nothing to defer for. */
+export const policyOf = ({ policy, slo_ms }: ModelFile): LivePolicyName =>
+  policy ?? (slo_ms === undefined ? "eager" : "deferred");
 
 function crossChecks(file: ModelFile): string[] {
   const problems: string[] = [];

@@ -5,11 +5,13 @@
 import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueSpec } from "../core/policy.js";
 import type { QueuePlusOptions } from "./deferred/queue-plus.js";
-import { RankArbiter } from "./deferred/rank-arbiter.js";
+import { PLUS_EARLY, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type { DeferredOptions, DeferredPlusOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
-import { PLUS_EARLY, PLUS_EARLY_PER_IDLE } from "./registry.js";
+
+/** Policies that queues of one group may mix. */
+export type LivePolicy = "deferred" | "deferred+" | "eager" | "timeout";
 
 /** A queue's rules without what it shares with others. */
 export interface LiveWindow extends Omit<WindowQueueOptions, "plus"> {
@@ -75,7 +77,7 @@ export function livePolicy(): Policy {
  * has passed, not when a profile says that it will.
  */
 export function liveWindow(
-  policy: "deferred" | "deferred+" | "eager" | "timeout",
+  policy: LivePolicy,
   options: Readonly<Record<string, unknown>>,
   sloUs: number | null,
   defaults: LiveDefaults,

@@ -10,7 +10,7 @@ import { ShepherdArbiter } from "./baselines/shepherd-arbiter.js";
 import { ShepherdQueue } from "./baselines/shepherd-queue.js";
 import { TensorflowQueue } from "./baselines/tensorflow-queue.js";
 import { TritonQueue } from "./baselines/triton-queue.js";
-import { RankArbiter } from "./deferred/rank-arbiter.js";
+import { PLUS_EARLY, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type {
@@ -27,8 +27,6 @@ import type {
 
 const RATE_WINDOW_S = 5;
 const PLUS_RATE_WINDOW_S = 2;
-export const PLUS_EARLY = 0.5;
-export const PLUS_EARLY_PER_IDLE = 2;
 /** Batches that an accelerator may hold, far above what 10 ms of plan hold unless it hangs. */
 const CLOCKWORK_DEPTH = 64;
 const NEXUS_EPOCH_S = 10;

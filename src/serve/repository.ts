@@ -6,7 +6,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { type AcceleratorGroupSpec, type EmulatedSpec, GROUP_AUTO, type ModelSpec } from "../config/model.js";
-import { MODEL_FILE_BYTES_MAX, type ModelFile, ModelFileError, parseModelFile } from "../config/model-file.js";
+import {
+  MODEL_FILE_BYTES_MAX,
+  type ModelFile,
+  ModelFileError,
+  parseModelFile,
+  policyOf,
+} from "../config/model-file.js";
 import { durationUs, sloUsFromMs } from "../core/time.js";
 import { ServingError } from "../wire/serving-error.js";
 import { resolveModelFile } from "./model-path.js";
@@ -168,7 +174,6 @@ class SpecReader {
     const wanted = file.batch_max ?? (triton !== null && triton.maxBatchSize > 0 ? triton.maxBatchSize : undefined);
     if (fixed !== null && wanted !== undefined && wanted > fixed)
       throw new ModelFileError([`${fileName}: batch_max: must be at most batch_fixed ${fixed}; was ${wanted}`]);
-    const sloUs = file.slo_ms === undefined ? null : sloUsFromMs(file.slo_ms);
     return {
       name: this.name,
       version: String(version),
@@ -180,10 +185,10 @@ class SpecReader {
       outputs,
       batchSizeMax: batches ? (wanted ?? fixed ?? BATCH_MAX_DEFAULT) : 0,
       batchSizeFixed: fixed,
-      sloUs,
+      sloUs: file.slo_ms === undefined ? null : sloUsFromMs(file.slo_ms),
       defaultTimeoutUs: durationUs(sloUsFromMs(file.default_timeout_ms)),
       timeoutMaxUs: durationUs(sloUsFromMs(file.timeout_max_ms)),
-      policy: file.policy ?? (sloUs === null ? "eager" : "deferred"),
+      policy: policyOf(file),
       policyOptions: file.policy_options,
       group: file.group ?? this.groupDefault(isEmulated),
       memoryMb: file.memory_mb ?? (onnxFile === null ? 0 : bytesOnDisk(onnxFile) / 1e6),

@@ -32,6 +32,10 @@ export interface ArbiterPlusOptions {
   readonly fastestFirst: boolean;
 }
 
+/** Defaults of `early` and `earlyPerIdle`, in scenarios and live (decision 004). */
+export const PLUS_EARLY = 0.5;
+export const PLUS_EARLY_PER_IDLE = 2;
+
 /** Decisions at one moment, far above what queues and accelerators can need: ends the process rather than hang it. */
 const TURNS_MAX = 1_000_000;
 /** Values of `asked`. */
