@@ -55,11 +55,11 @@ export function renderGoodput(name: string, report: GoodputReport, models: reado
     ["measured", `${report.seeds.length} seeds, ${formatNumber(report.runs)} runs`],
   ];
   if (report.bounds !== undefined) {
-    const { fluid_rps, clairvoyant_any_rps, clairvoyant_in_order_rps } = report.bounds;
+    const { fluid_rps, gathering_rps, clairvoyant_any_rps, clairvoyant_in_order_rps } = report.bounds;
     pairs.push([
       "no policy exceeds",
       `${formatNumber(clairvoyant_in_order_rps)} in order of deadlines, ${formatNumber(clairvoyant_any_rps)} in any order ` +
-        `(clairvoyant), ${formatNumber(fluid_rps)} (fluid)`,
+        `(clairvoyant), ${formatNumber(gathering_rps)} (gathering), ${formatNumber(fluid_rps)} (fluid)`,
     ]);
   }
   const beside = report.beside ?? [];

@@ -1,8 +1,9 @@
 /** Upper bounds on peak goodput: what no scheduler exceeds, to hold policies against. */
-import { type ExpandedScenario, withRate } from "../config/scenario.js";
+import type { ExpandedScenario } from "../config/scenario.js";
 import { invariant } from "../core/invariant.js";
-import { createArrivals } from "../sim/arrivals.js";
-import { type ClairvoyantOptions, clairvoyantBound, type KnownArrivals } from "./clairvoyant.js";
+import { type ClairvoyantOptions, clairvoyantBound } from "./clairvoyant.js";
+import { capacityOf, gatheringBoundRps } from "./gathering.js";
+import { knownArrivals } from "./known-arrivals.js";
 
 /**
  * Fluid bound, requests per second: in the long run no scheduler serves more with at most `badRateMax` of every model bad.
@@ -17,7 +18,6 @@ import { type ClairvoyantOptions, clairvoyantBound, type KnownArrivals } from ".
 export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): number {
   const { network } = scenario;
   const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
-  const accelerators = scenario.accelerators.reduce((all, each) => all + fastest / each.scale, 0);
   const totalRps = scenario.models.reduce((all, model) => all + model.rateRps, 0);
   let usPerRequest = 0;
   for (const { rateRps, execUs, sloUs } of scenario.models) {
@@ -30,12 +30,13 @@ export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): nu
     }
     usPerRequest += (rateRps / totalRps) * (1 - badRateMax) * least;
   }
-  return (accelerators * 1e6) / usPerRequest;
+  return (capacityOf(scenario) * 1e6) / usPerRequest;
 }
 
-/** Bounds on peak goodput, requests per second; see fluidBoundRps and clairvoyantBound. */
+/** Bounds on peak goodput, requests per second; see fluidBoundRps, gatheringBoundRps and clairvoyantBound. */
 export interface GoodputBounds {
   readonly fluid_rps: number;
+  readonly gathering_rps: number;
   readonly clairvoyant_any_rps: number;
   readonly clairvoyant_in_order_rps: number;
 }
@@ -98,10 +99,12 @@ export function clairvoyantPeakRps(scenario: ExpandedScenario, options: Clairvoy
   return high;
 }
 
-/** All three. @param seeds of the arrivals; the first few are enough. */
+/** All of them. @param seeds of the arrivals; the first few are enough. */
 export function boundsOf(scenario: ExpandedScenario, seeds: readonly number[]): GoodputBounds {
+  const fluid = fluidBoundRps(scenario);
   return {
-    fluid_rps: fluidBoundRps(scenario),
+    fluid_rps: fluid,
+    gathering_rps: gatheringBoundRps(scenario, fluid, { seed: seeds[0]! }),
     clairvoyant_any_rps: clairvoyantPeakRps(scenario, {
       over: "any",
       seeds,
@@ -115,23 +118,4 @@ export function boundsOf(scenario: ExpandedScenario, seeds: readonly number[]): 
       steps: BOUND_STEPS,
     }),
   };
-}
-
-/** The arrivals that a simulation of this scenario, rate and seed has, of about so many requests. */
-export function knownArrivals(
-  scenario: ExpandedScenario,
-  rateRps: number,
-  seed: number,
-  requests: number,
-): KnownArrivals[] {
-  const untilUs = (requests / rateRps) * 1e6;
-  const at = withRate({ ...scenario, durationUs: Math.ceil(untilUs) as typeof scenario.durationUs }, rateRps);
-  const moments: number[][] = scenario.models.map(() => []);
-  for (const arrivals = createArrivals(at, seed); arrivals.at < untilUs; arrivals.advance())
-    moments[arrivals.model]!.push(arrivals.at);
-  return scenario.models.map(({ execUs, sloUs }, model) => ({
-    arrivalAt: Float64Array.from(moments[model]!),
-    execUs,
-    sloUs,
-  }));
 }

@@ -4,8 +4,9 @@ import { sourceOf } from "../config/source.js";
 import { measuredTable } from "../core/latency.js";
 import { stream } from "../sim/random.js";
 import { simulate } from "../sim/simulate.js";
-import { clairvoyantPeakRps, fluidBoundRps, knownArrivals } from "./bounds.js";
+import { clairvoyantPeakRps, fluidBoundRps } from "./bounds.js";
 import { type ClairvoyantOptions, clairvoyantBound } from "./clairvoyant.js";
+import { knownArrivals } from "./known-arrivals.js";
 
 interface Tiny {
   readonly arrivalAt: number[];

@@ -1,13 +1,5 @@
 import { invariant } from "../core/invariant.js";
-
-/** One model's arrivals of a run, known in advance. */
-export interface KnownArrivals {
-  /** Moments in µs, ascending. */
-  readonly arrivalAt: Float64Array;
-  /** l(b) at scale 1, µs; see core/latency.ts. */
-  readonly execUs: Float64Array;
-  readonly sloUs: number;
-}
+import type { KnownArrivals } from "./known-arrivals.js";
 
 export interface ClairvoyantOptions {
   /** Execution time of each accelerator relative to the profiles; all are there all the time. */

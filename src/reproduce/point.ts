@@ -44,6 +44,15 @@ export interface SweepPoint extends Simulated {
   readonly tolerance: number;
   /** As for peaks. */
   readonly is_rough?: boolean;
+  /** Also: what any schedule keeps busy at each rate. */
+  readonly with_least?: boolean;
+}
+
+/** What no scheduler exceeds, whatever it knows (report/bounds.ts). */
+export interface BoundPoint {
+  readonly kind: "bound";
+  readonly scenario: ScenarioFields;
+  readonly seed: number;
 }
 
 /** The fewest accelerators that serve a rate with at most 1 % bad in every model. */
@@ -80,7 +89,15 @@ export interface CorePoint {
   readonly requests: number;
 }
 
-export type Point = PeakPoint | SweepPoint | AcceleratorsPoint | TimelinePoint | SeriesPoint | PlanPoint | CorePoint;
+export type Point =
+  | PeakPoint
+  | SweepPoint
+  | BoundPoint
+  | AcceleratorsPoint
+  | TimelinePoint
+  | SeriesPoint
+  | PlanPoint
+  | CorePoint;
 
 /** An estimate over seeds with its 95 % interval; low and high are null with one seed. */
 export interface Estimate {
@@ -97,6 +114,8 @@ export interface LoadResult {
   /** Of the model that does worst, by its mean over seeds. */
   readonly worst_bad_rate: number;
   readonly utilization: number;
+  /** The least utilization of any schedule with at most 1 % of each model bad; where it was asked for. */
+  readonly least_utilization?: number;
   readonly batch_mean: number | null;
 }
 
@@ -118,6 +137,12 @@ export interface SweepResult {
   /** Null where rates were given. */
   readonly peak_rps: Estimate | null;
   readonly loads: readonly LoadResult[];
+}
+
+/** Requests per second; see fluidBoundRps and gatheringBoundRps. */
+export interface BoundResult {
+  readonly fluid_rps: number;
+  readonly gathering_rps: number;
 }
 
 export interface AcceleratorsResult {
@@ -179,15 +204,17 @@ export type ResultOf<P extends Point> = P extends PeakPoint
   ? PeakResult
   : P extends SweepPoint
     ? SweepResult
-    : P extends AcceleratorsPoint
-      ? AcceleratorsResult
-      : P extends TimelinePoint
-        ? TimelineResult
-        : P extends SeriesPoint
-          ? SeriesResult
-          : P extends PlanPoint
-            ? PlanResult
-            : CoreResult;
+    : P extends BoundPoint
+      ? BoundResult
+      : P extends AcceleratorsPoint
+        ? AcceleratorsResult
+        : P extends TimelinePoint
+          ? TimelineResult
+          : P extends SeriesPoint
+            ? SeriesResult
+            : P extends PlanPoint
+              ? PlanResult
+              : CoreResult;
 
 export type PointResult = ResultOf<Point>;
 

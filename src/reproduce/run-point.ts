@@ -9,6 +9,8 @@ import { Histogram } from "../measure/histogram.js";
 import { combineReports, type Report } from "../measure/report.js";
 import { tInterval95 } from "../measure/statistics.js";
 import type { PlanMeasure } from "../planning/measure.js";
+import { fluidBoundRps } from "../report/bounds.js";
+import { gatheringBoundRps, leastUtilization } from "../report/gathering.js";
 import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
 import { type RoughPeak, roughPeak } from "../report/rough-peak.js";
 import { staggeredCapacityRps } from "../report/scenario-goodput.js";
@@ -17,6 +19,8 @@ import { Series, Timeline } from "./observed-simulation.js";
 import type {
   AcceleratorsPoint,
   AcceleratorsResult,
+  BoundPoint,
+  BoundResult,
   Choice,
   Estimate,
   LoadResult,
@@ -48,6 +52,8 @@ export async function runPoint(point: Point): Promise<PointResult> {
       return runPeak(point);
     case "sweep":
       return runSweep(point);
+    case "bound":
+      return runBound(point);
     case "accelerators":
       return runAccelerators(point);
     case "timeline":
@@ -179,13 +185,22 @@ function runSweep(point: SweepPoint): SweepResult {
   const rates = [...(point.rates_rps ?? []), ...(peak === null ? [] : point.of_peak!.map((part) => part * peak.mean))];
   return {
     peak_rps: peak,
-    loads: rates.map((rateRps) =>
-      loadOf(
+    loads: rates.map((rateRps) => {
+      const atRate = withRate(scenario, rateRps);
+      const load = loadOf(
         rateRps,
-        point.seeds.map((seed) => simulate(withRate(scenario, rateRps), { ...choice, seed })),
-      ),
-    ),
+        point.seeds.map((seed) => simulate(atRate, { ...choice, seed })),
+      );
+      if (point.with_least !== true) return load;
+      return { ...load, least_utilization: leastUtilization(atRate, { seed: point.seeds[0]! }) };
+    }),
   };
+}
+
+function runBound({ scenario: fields, seed }: BoundPoint): BoundResult {
+  const scenario = scenarioOf(fields);
+  const fluid = fluidBoundRps(scenario);
+  return { fluid_rps: fluid, gathering_rps: gatheringBoundRps(scenario, fluid, { seed }) };
 }
 
 function sweepPeak(scenario: ExpandedScenario, point: SweepPoint): Estimate {

@@ -98,6 +98,8 @@ const isAlone = (point: Point): boolean => point.kind === "plan" || point.kind =
 const SEARCH_RUNS = 9;
 const ROUGH_RUNS = 6;
 
+const BOUND_COST = 200_000;
+
 /** Work of a point, in simulated requests or thereabouts: what the time left is estimated from. */
 export function costOf(point: Point): number {
   switch (point.kind) {
@@ -105,6 +107,8 @@ export function costOf(point: Point): number {
       return point.time_limit_ms * 2 * 500;
     case "core":
       return point.requests * 3;
+    case "bound":
+      return BOUND_COST;
     default: {
       const { arrivals, duration_s: durationS } = point.scenario as {
         readonly arrivals?: { readonly rate_rps?: number };
@@ -132,6 +136,8 @@ export function labelOf(point: Point): string {
       return `plan, seed ${point.seed}`;
     case "core":
       return `core, ${point.models} models, ${point.accelerators} accelerators`;
+    case "bound":
+      return `${String(point.scenario.name ?? "scenario")}, bound`;
     default:
       return `${String(point.scenario.name ?? "scenario")}, ${point.choice.policy}`;
   }

@@ -7,11 +7,14 @@ import { CODE_DELAYS, describeRun, formatEstimate, formatRate, model, RESNET50, 
 
 const RATES_RPS = [1000, 3000, 6000, 9000, 12_000, 15_000, 18_000, 21_000, 24_000, 27_000, 30_000];
 const OF_PEAK = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 2];
-/** Goodput at twice the peak, as a part of the peak; utilization below it, points from proportional. */
-/** Load at which nothing is idle any more. */
+/** Load at which nothing is idle any more: §3.5's p, which is what is served however much is offered. */
 const FULL = 1.25;
+/** Goodput at twice the peak, as a part of the peak; utilization below it, points from proportional. */
 const FLAT = { one: 1, mixed: 0.97 } as const;
 const PROPORTIONAL_WITHIN = 0.05;
+/** Loads up to the peak, for the last digits. */
+const UP_TO_PEAK = 1.0001;
+const LEAST = "least utilization of any schedule";
 
 const FLAT_TOPS = [
   {
@@ -79,6 +82,7 @@ export const fig2: Experiment = {
           seeds: run.seeds,
           of_peak: parts,
           tolerance: run.tolerance,
+          with_least: true,
           ...(run.isRough ? { is_rough: true } : {}),
         } satisfies SweepPoint,
       })),
@@ -166,6 +170,7 @@ export const fig2: Experiment = {
               y: { title: "part of the peak" },
               series: [
                 ...OUR_SYSTEMS.flatMap(({ name }) => [{ name: `goodput, ${name}` }, { name: `utilization, ${name}` }]),
+                { name: LEAST },
                 { name: "public code, goodput", kind: "published" },
               ],
               rows: [
@@ -176,6 +181,9 @@ export const fig2: Experiment = {
                     return [
                       { panel: name, x, y: load.goodput_rps.mean / peak, series: `goodput, ${system.name}` },
                       { panel: name, x, y: load.utilization, series: `utilization, ${system.name}` },
+                      ...(system === SYMPHONY && load.offered_rps <= peak * UP_TO_PEAK
+                        ? [{ panel: name, x, y: load.least_utilization!, series: LEAST }]
+                        : []),
                     ];
                   }),
                 ),
@@ -194,23 +202,32 @@ export const fig2: Experiment = {
               const peak = result.peak_rps!.mean;
               const atTwice = result.loads[parts.indexOf(2)]!.goodput_rps.mean / peak;
               const top = result.loads[parts.indexOf(FULL)]?.goodput_rps.mean ?? peak;
-              const farthest = farthestFrom(peak, result.loads, peak);
-              const fromTop = farthestFrom(top, result.loads, peak);
               return [
                 {
                   promise: `${name}: goodput at twice the peak at least ${promised.toFixed(2)} of it`,
                   found: atTwice.toFixed(3),
                   holds: atTwice >= promised,
                 },
-                {
-                  promise: `${name}: utilization within ${PROPORTIONAL_WITHIN * 100} points of proportional up to the peak`,
-                  found: `${points(farthest)}; of the goodput at ${FULL} times the peak instead: ${points(fromTop)}`,
-                  holds: Math.abs(farthest.off) <= PROPORTIONAL_WITHIN,
-                },
+                ...(
+                  [
+                    ["p the peak at 1 % bad", peak],
+                    [`p what is served at ${FULL} times that`, top],
+                  ] as const
+                ).map(([which, reference]): Finding => {
+                  const upToPeak = result.loads.filter((load) => load.offered_rps <= peak * UP_TO_PEAK);
+                  const farthest = farthestFrom(reference, upToPeak, peak, ({ utilization }) => utilization);
+                  const least = farthestFrom(reference, upToPeak, peak, (load) => load.least_utilization!);
+                  return {
+                    promise: `${name}: utilization within ${PROPORTIONAL_WITHIN * 100} points of offered / p, ${which}`,
+                    found: `${points(farthest)}; the least of any schedule: ${points(least)}`,
+                    holds: Math.abs(farthest.off) <= PROPORTIONAL_WITHIN,
+                  };
+                }),
               ];
             }),
           notes: [
-            "At the peak, where 1 % is lost, some accelerators are still idle: in proportion to what they serve when all are busy, utilization is nearly exact with equal models.",
+            "§3.5 asks that goodput stay p when more is offered, so its p is what is served when all are busy; at the peak, where 1 % is lost, some are still idle.",
+            "The least of any schedule is what requests need in the largest batches that those who arrive near them allow (gathering bound), clairvoyant or not. Where that is far from proportional, so is every scheduler that wastes nothing.",
             "Paper: at 3,000 requests per second the three baselines keep all accelerators busy, Symphony 20 % of them.",
           ],
         };
@@ -235,11 +252,15 @@ interface Distance {
   readonly off: number;
 }
 
-/** Where utilization is farthest from offered / reference, among loads up to the peak. */
-function farthestFrom(reference: number, loads: readonly LoadResult[], peak: number): Distance {
+/** Where utilization is farthest from offered / reference. */
+function farthestFrom(
+  reference: number,
+  loads: readonly LoadResult[],
+  peak: number,
+  utilizationOf: (load: LoadResult) => number,
+): Distance {
   return loads
-    .filter((load) => load.offered_rps <= peak * 1.0001)
-    .map((load) => ({ part: load.offered_rps / peak, off: load.utilization - load.offered_rps / reference }))
+    .map((load) => ({ part: load.offered_rps / peak, off: utilizationOf(load) - load.offered_rps / reference }))
     .reduce((a, b) => (Math.abs(b.off) > Math.abs(a.off) ? b : a));
 }
 

@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { expandScenario, scenarioFrom } from "../config/scenario.js";
+import { sourceOf } from "../config/source.js";
+import { measuredTable } from "../core/latency.js";
+import { stream } from "../sim/random.js";
+import { simulate } from "../sim/simulate.js";
+import { clairvoyantPeakRps, fluidBoundRps } from "./bounds.js";
+import { gatheringBoundRps, leastShares, leastUtilization } from "./gathering.js";
+import type { KnownArrivals } from "./known-arrivals.js";
+
+const NO_DELAYS = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
+
+function scenarioOf(fields: Readonly<Record<string, unknown>>) {
+  return expandScenario(scenarioFrom(sourceOf({ name: "g", policy: "deferred", ...fields }, "g.yaml")));
+}
+
+/** The same by trying every set of requests. */
+function leastSharesByForce({ arrivalAt, execUs, sloUs }: KnownArrivals): number[] {
+  const least = Array.from(arrivalAt, () => Number.POSITIVE_INFINITY);
+  for (let set = 1; set < 1 << arrivalAt.length; set++) {
+    const members = Array.from(arrivalAt.keys()).filter((request) => (set >> request) & 1);
+    const us = execUs[members.length];
+    if (us === undefined || members.length > execUs.length - 2) continue;
+    const moments = members.map((request) => arrivalAt[request]!);
+    if (Math.max(...moments) + us > Math.min(...moments) + sloUs) continue;
+    for (const request of members) least[request] = Math.min(least[request]!, us / members.length);
+  }
+  return least;
+}
+
+describe("least shares", () => {
+  it("are those of the best set of requests that each could run with, on 200 small cases", () => {
+    for (let seed = 1; seed <= 200; seed++) {
+      const random = stream(seed, "gathering");
+      const whole = (max: number) => Math.floor(random() * max);
+      const first = 2 + whole(6);
+      const second = first + whole(4);
+      const execUs = measuredTable([first, second, second + whole(4), second + 3 + whole(6)]);
+      const arrivalAt = Float64Array.from({ length: 1 + whole(8) }, () => whole(25)).sort();
+      const known = { arrivalAt, execUs, sloUs: first + whole(16) };
+      expect([...leastShares(known, 1, NO_DELAYS)], `seed ${seed}`).toEqual(leastSharesByForce(known));
+    }
+  });
+
+  it("allow for the delays that every schedule pays", () => {
+    const known = { arrivalAt: Float64Array.of(0, 30), execUs: measuredTable([40, 50]), sloUs: 100 };
+    const ofDelays = (delays: object) => [...leastShares(known, 1, { ...NO_DELAYS, ...delays })];
+    expect(ofDelays({})).toEqual([25, 25]);
+    expect(ofDelays({ dataUsPerRequest: 10 })).toEqual([25, 25]);
+    expect(ofDelays({ dataUsPerRequest: 11 })).toEqual([40, 40]);
+    expect(ofDelays({ controlUs: 30, responseUs: 31 })).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]);
+  });
+});
+
+const RESNET = {
+  duration_s: 4,
+  accelerators: 8,
+  models: [{ name: "model", profile: { alpha_ms: 1.053, beta_ms: 5.072 }, slo_ms: 25 }],
+  arrivals: { process: "poisson", rate_rps: 5000 },
+};
+
+describe("gathering bound", () => {
+  it("lies between what deferred+ reaches and the fluid bound", () => {
+    const scenario = scenarioOf(RESNET);
+    const fluid = fluidBoundRps(scenario);
+    const gathering = gatheringBoundRps(scenario, fluid, { seed: 1, requests: 20_000 });
+    expect(gathering).toBeLessThanOrEqual(fluid);
+    expect(gathering).toBeGreaterThan(5500);
+    // One accelerator's time is worth the same at all moments to it; the clairvoyant bound knows better.
+    const any = clairvoyantPeakRps(scenario, { over: "any", seeds: [1], requests: 2000, steps: 30 });
+    expect(any).toBeLessThan(1.02 * gathering);
+  });
+
+  it("counts each of many models alike once, and is far below the fluid bound where few arrive", () => {
+    const many = scenarioOf({
+      ...RESNET,
+      accelerators: 32,
+      models: [{ ...RESNET.models[0], count: 20 }],
+      arrivals: { process: "poisson", rate_rps: 18_000 },
+    });
+    const one = scenarioOf({ ...RESNET, arrivals: { process: "poisson", rate_rps: 900 } });
+    const options = { seed: 1, requests: 20_000 };
+    const alone = (leastUtilization(one, options) * 8) / 32;
+    expect(leastUtilization(many, options)).toBeCloseTo(20 * alone, 1);
+    expect(gatheringBoundRps(many, fluidBoundRps(many), options)).toBeLessThan(0.95 * fluidBoundRps(many));
+  });
+
+  it("no policy keeps less busy for what it serves, of the same arrivals", () => {
+    const { duration_s: durationS } = RESNET;
+    for (const policy of ["deferred", "deferred+", "eager"])
+      for (const shape of [0.2, 1])
+        for (const rateRps of [500, 2000, 4000]) {
+          const scenario = scenarioOf({
+            ...RESNET,
+            models: [...RESNET.models, { name: "bert", profile: { alpha_ms: 4, beta_ms: 1 }, slo_ms: 20 }],
+            arrivals: { process: "gamma", shape, rate_rps: rateRps },
+          });
+          const { utilization, per_model } = simulate(scenario, { policy, seed: 1 });
+          const badRateMax = Math.max(...Object.values(per_model).map((each) => each.bad_rate));
+          const least = leastUtilization(scenario, { seed: 1, requests: rateRps * durationS, badRateMax });
+          // Utilization leaves out what still runs at the end.
+          expect(utilization, `${policy}, shape ${shape}, ${rateRps} r/s`).toBeGreaterThan(0.99 * least);
+        }
+  });
+});

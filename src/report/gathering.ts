@@ -1,0 +1,123 @@
+import { type ExpandedModel, type ExpandedScenario, totalRate, withRate } from "../config/scenario.js";
+import { invariant } from "../core/invariant.js";
+import type { NetworkDelays } from "../core/policy.js";
+import { type KnownArrivals, knownArrivals } from "./known-arrivals.js";
+
+export interface GatheringOptions {
+  /** Of the arrivals. */
+  readonly seed: number;
+  /** Requests that are looked at, about. Default 100,000. */
+  readonly requests?: number;
+  /** Part of each model's requests that may be bad. Default 0.01. */
+  readonly badRateMax?: number;
+}
+
+const REQUESTS = 100_000;
+/** From rate to rate on the way down, and within the last step. */
+const STEP = 0.98;
+const LOOKS = 4;
+
+/**
+ * Accelerators (each counted by its speed relative to the fastest) that any schedule keeps busy, on average over the run,
+ * with at most `badRateMax` of each model bad. Clairvoyant or not, in whatever order, on however many accelerators.
+ *
+ * A request in a batch of b takes l(b) / b of an accelerator. Such a batch starts when its last member is there and ends by
+ * the deadline of its first, so its members arrive within SLO - l(b) of each other (less the delays that every schedule
+ * pays): whoever has few around is dear. What a model keeps of its requests takes at least the sum of its cheapest.
+ *
+ * Tighter than fluid, which gives every request the largest batch there is; blind, as that one, to when accelerators are
+ * wanted. Models alike in profile, SLO and rate are looked at once.
+ *
+ * @returns more than there are where the rate cannot be served; Infinity when a model cannot be served at all.
+ */
+export function leastBusy(scenario: ExpandedScenario, options: GatheringOptions): number {
+  const { seed, requests = REQUESTS, badRateMax = 0.01 } = options;
+  const classes = classesOf(scenario);
+  const models = classes.map(({ model }) => model);
+  const known = knownArrivals({ ...scenario, models }, totalRate({ ...scenario, models }), seed, requests);
+  const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
+  const untilUs = Math.max(...known.map(({ arrivalAt, sloUs }) => (arrivalAt.at(-1) ?? 0) + sloUs));
+  let busy = 0;
+  for (const [index, { count }] of classes.entries()) {
+    const shares = leastShares(known[index]!, fastest, scenario.network).sort();
+    const kept = Math.ceil(shares.length * (1 - badRateMax));
+    let us = 0;
+    for (let request = 0; request < kept; request++) us += shares[request]!;
+    busy += (count * us) / untilUs;
+  }
+  return busy;
+}
+
+/** The same as a part of what there is: at most 1 where such a schedule exists. */
+export function leastUtilization(scenario: ExpandedScenario, options: GatheringOptions): number {
+  return leastBusy(scenario, options) / capacityOf(scenario);
+}
+
+/**
+ * Gathering bound, requests per second: the lowest rate, going down from the fluid bound, at which `leastBusy` is no more
+ * than there are accelerators. 0 when a model cannot be served at all.
+ *
+ * @param fluidRps see fluidBoundRps.
+ */
+export function gatheringBoundRps(scenario: ExpandedScenario, fluidRps: number, options: GatheringOptions): number {
+  if (!Number.isFinite(fluidRps) || fluidRps === 0) return fluidRps;
+  const isAbove = (rateRps: number): boolean => leastUtilization(withRate(scenario, rateRps), options) > 1;
+  let high = fluidRps;
+  let low = high;
+  while (low > fluidRps / 1000 && isAbove(low)) {
+    high = low;
+    low *= STEP;
+  }
+  for (let look = 0; look < LOOKS && low < high; look++) {
+    const middle = (low + high) / 2;
+    if (isAbove(middle)) high = middle;
+    else low = middle;
+  }
+  return high;
+}
+
+/**
+ * Least time of the fastest accelerator that each request can take, µs: l(b) / b of the largest batch that it could be in
+ * with those next to it. Infinity for one that is late even alone.
+ */
+export function leastShares(known: KnownArrivals, scale: number, network: NetworkDelays): Float64Array {
+  const { arrivalAt, execUs, sloUs } = known;
+  const count = arrivalAt.length;
+  const shares = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
+  for (let size = 1; size < execUs.length - 1 && size <= count; size++) {
+    const us = Math.ceil(execUs[size]! * scale);
+    const apartUs = sloUs - network.responseUs - network.controlUs - size * network.dataUsPerRequest - us;
+    if (apartUs < 0) break;
+    // Requests before this one have this batch's share already.
+    let next = 0;
+    for (let first = 0; first + size <= count; first++) {
+      if (arrivalAt[first + size - 1]! - arrivalAt[first]! > apartUs) continue;
+      for (let request = Math.max(first, next); request < first + size; request++)
+        shares[request] = Math.min(shares[request]!, us / size);
+      next = first + size;
+    }
+  }
+  return shares;
+}
+
+/** Models that differ in name alone, as one and their number. */
+function classesOf({ models, arrivals }: ExpandedScenario): { readonly model: ExpandedModel; count: number }[] {
+  const classes = new Map<string, { readonly model: ExpandedModel; count: number }>();
+  for (const model of models) {
+    if (model.rateRps === 0) continue;
+    const { sloUs, rateRps, execUs, modulation } = model;
+    const key = arrivals.kind === "replay" || modulation !== null ? model.name : [sloUs, rateRps, ...execUs].join(" ");
+    const like = classes.get(key);
+    if (like === undefined) classes.set(key, { model, count: 1 });
+    else like.count++;
+  }
+  const found = [...classes.values()];
+  invariant(found.length > 0, "a gathering bound needs at least 1 model with arrivals; has 0");
+  return found;
+}
+
+/** Accelerators, each counted by its speed relative to the fastest. */
+export function capacityOf({ accelerators }: ExpandedScenario): number {
+  const fastest = Math.min(...accelerators.map((each) => each.scale));
+  return accelerators.reduce((all, each) => all + fastest / each.scale, 0);
+}
