@@ -10,6 +10,7 @@ import { type ExpandedScenario, expandScenario, scenarioFrom, withRate } from ".
 import { sourceOf } from "../config/source.js";
 import { tInterval95 } from "../measure/statistics.js";
 import { clairvoyantPeakRps, fluidBoundRps } from "../report/bounds.js";
+import { gatheringBoundRps } from "../report/gathering.js";
 import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
 import { roughPeak } from "../report/rough-peak.js";
 import { staggeredCapacityRps } from "../report/scenario-goodput.js";
@@ -127,11 +128,12 @@ function single(name: string, seconds: number, fields: Fields, scale: Scale): Be
   const best = bestFixed(scenario, seeds.slice(0, 2), plus.peak_goodput_rps);
   const fixed = peak(scenario, "deferred", { target: best.target }, seeds);
   const eager = bestEager(scenario, seeds);
-  const bounds = boundsOf(scenario, scale);
+  const bounds = boundsOf(scenario, scale, true);
   const half = (plus.peak_goodput_rps - deferred.peak_goodput_rps) / (bounds.in_order_rps - deferred.peak_goodput_rps);
   const detail =
     `deferred ${show(deferred)}, fixed target ${best.target} ${show(fixed)}, eager ${show(eager)}; bounds: ` +
-    `clairvoyant in order ${bounds.in_order_rps.toFixed(0)}, any ${bounds.any_rps.toFixed(0)}, fluid ${bounds.fluid_rps.toFixed(0)}; ` +
+    `clairvoyant in order ${bounds.in_order_rps.toFixed(0)}, any ${bounds.any_rps.toFixed(0)}, gathering ` +
+    `${bounds.gathering_rps.toFixed(0)}, fluid ${bounds.fluid_rps.toFixed(0)}; ` +
     `${(100 * half).toFixed(0)} % of the gap from deferred to in order; ${ablation(scenario, plus, scale)}`;
   return resultOf(name, plus.peak_goodput_rps, `r/s deferred+ ${interval(plus)}`, detail, {
     plus_rps: plus.peak_goodput_rps,
@@ -148,15 +150,16 @@ function shared(name: string, seconds: number, fields: Fields, scale: Scale): Be
   const plus = peak(scenario, "deferred+", {}, seeds);
   const deferred = peak(scenario, "deferred", {}, seeds);
   const eager = bestEager(scenario, seeds);
-  const fluid = fluidBoundRps(scenario);
+  const bounds = boundsOf(scenario, scale, false);
   const detail =
     `deferred ${show(deferred)} (ratio ${(plus.peak_goodput_rps / deferred.peak_goodput_rps).toFixed(3)}), eager ` +
-    `${show(eager)}; fluid bound ${fluid.toFixed(0)}; ${ablation(scenario, plus, scale)}`;
+    `${show(eager)}; bounds: clairvoyant in order ${bounds.in_order_rps.toFixed(0)}, gathering ` +
+    `${bounds.gathering_rps.toFixed(0)}, fluid ${bounds.fluid_rps.toFixed(0)}; ${ablation(scenario, plus, scale)}`;
   return resultOf(name, plus.peak_goodput_rps, `r/s deferred+ ${interval(plus)}`, detail, {
     plus_rps: plus.peak_goodput_rps,
     deferred_rps: deferred.peak_goodput_rps,
     eager_rps: eager.peak_goodput_rps,
-    fluid_rps: fluid,
+    ...bounds,
   });
 }
 
@@ -284,19 +287,24 @@ function bestFixed(
   return { target: chosen, rps: rpsOf(chosen) };
 }
 
+/** @param isSingle one model: with more, the gathering bound is tighter than the clairvoyant one of any order, or as tight. */
 function boundsOf(
   scenario: ExpandedScenario,
   scale: Scale,
-): { in_order_rps: number; any_rps: number; fluid_rps: number } {
+  isSingle: boolean,
+): { in_order_rps: number; any_rps: number; gathering_rps: number; fluid_rps: number } {
   const options = {
-    seeds: scale.seeds.slice(0, 2),
-    requests: Math.max(1000, 12_000 * Math.min(1, scale.size)),
-    steps: 100,
+    seeds: scale.seeds.slice(0, isSingle ? 2 : 1),
+    requests: Math.max(1000, (isSingle ? 12_000 : 20_000) * Math.min(1, scale.size)),
+    steps: isSingle ? 100 : 60,
   };
+  const fluid = fluidBoundRps(scenario);
+  const gathering = gatheringBoundRps(scenario, fluid, { seed: scale.seeds[0]! });
   return {
     in_order_rps: clairvoyantPeakRps(scenario, { over: "in-order", ...options }),
-    any_rps: clairvoyantPeakRps(scenario, { over: "any", ...options }),
-    fluid_rps: fluidBoundRps(scenario),
+    any_rps: isSingle ? clairvoyantPeakRps(scenario, { over: "any", ...options }) : gathering,
+    gathering_rps: gathering,
+    fluid_rps: fluid,
   };
 }
 
