@@ -13,9 +13,12 @@ export interface QueuePlusOptions {
 
 /** How much more of the target the drop rule protects per unit of strain above 1. */
 const STRAIN_GAIN = 0.6;
-/** Boost in intervals per request given up, and its limit. */
+/**
+ * Boost in intervals per request given up, and its limit: with more than fits, all models give up many and boosts wander;
+ * a window that opens many intervals early makes small batches, where none can be afforded.
+ */
 const BOOST_STEP = 0.3;
-const BOOST_MAX = 16;
+const BOOST_MAX = 4;
 
 /**
  * What `deferred+` adds to one queue: its own target, what it may take before others, and what it tells the others.
