@@ -139,10 +139,12 @@ export interface SweepResult {
   readonly loads: readonly LoadResult[];
 }
 
-/** Requests per second; see fluidBoundRps and gatheringBoundRps. */
+/** See fluidBoundRps, gatheringBoundRps, leastBusy. */
 export interface BoundResult {
   readonly fluid_rps: number;
   readonly gathering_rps: number;
+  /** Accelerators that any schedule keeps busy at the scenario's own rate. */
+  readonly least_busy: number;
 }
 
 export interface AcceleratorsResult {

@@ -10,7 +10,7 @@ import { combineReports, type Report } from "../measure/report.js";
 import { tInterval95 } from "../measure/statistics.js";
 import type { PlanMeasure } from "../planning/measure.js";
 import { fluidBoundRps } from "../report/bounds.js";
-import { gatheringBoundRps, leastUtilization } from "../report/gathering.js";
+import { gatheringBoundRps, leastBusy, leastUtilization } from "../report/gathering.js";
 import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
 import { type RoughPeak, roughPeak } from "../report/rough-peak.js";
 import { staggeredCapacityRps } from "../report/scenario-goodput.js";
@@ -200,7 +200,11 @@ function runSweep(point: SweepPoint): SweepResult {
 function runBound({ scenario: fields, seed }: BoundPoint): BoundResult {
   const scenario = scenarioOf(fields);
   const fluid = fluidBoundRps(scenario);
-  return { fluid_rps: fluid, gathering_rps: gatheringBoundRps(scenario, fluid, { seed }) };
+  return {
+    fluid_rps: fluid,
+    gathering_rps: gatheringBoundRps(scenario, fluid, { seed }),
+    least_busy: leastBusy(scenario, { seed }),
+  };
 }
 
 function sweepPeak(scenario: ExpandedScenario, point: SweepPoint): Estimate {

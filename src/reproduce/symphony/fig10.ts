@@ -1,5 +1,5 @@
 import { type Experiment, pick } from "../experiment.js";
-import type { AcceleratorsPoint } from "../point.js";
+import type { AcceleratorsPoint, BoundPoint } from "../point.js";
 import { MAIN_SYSTEMS, SYMPHONY, type System } from "../systems.js";
 import { FIGURE_10 } from "./published.js";
 import { CODE_DELAYS, describeChoice, describeRun, runOf, scenario } from "./workloads.js";
@@ -26,8 +26,19 @@ export const fig10: Experiment = {
   plan(size) {
     const run = runOf(size, { seconds: [4, 10, 30], seeds: [2, 3, 10] });
     const rateRps = pick(size, { tiny: 300, small: RATE_RPS, default: RATE_RPS });
+    const fieldsOf = (workload: (typeof WORKLOADS)[number]) => ({
+      accelerators: 1,
+      network: CODE_DELAYS,
+      ...workload.fields,
+      arrivals: { process: "poisson", rate_rps: rateRps },
+    });
     const cases = WORKLOADS.map((workload) => ({
       ...workload,
+      least: {
+        kind: "bound",
+        scenario: scenario(`fig10-${workload.key}`, run, fieldsOf(workload)),
+        seed: 1,
+      } satisfies BoundPoint,
       systems: MAIN_SYSTEMS.map((system) => ({
         system,
         points: system.variants.map(
@@ -36,12 +47,7 @@ export const fig10: Experiment = {
             scenario: scenario(
               `fig10-${workload.key}`,
               run,
-              {
-                accelerators: 1,
-                network: CODE_DELAYS,
-                ...workload.fields,
-                arrivals: { process: "poisson", rate_rps: rateRps },
-              },
+              fieldsOf(workload),
               run.seconds < 1 ? run.warmupS : Math.max(run.warmupS, system.warmupS ?? 0),
             ),
             choice,
@@ -53,11 +59,12 @@ export const fig10: Experiment = {
       })),
     }));
     return {
-      points: cases.flatMap(({ systems }) => systems.flatMap(({ points }) => points)),
+      points: cases.flatMap(({ systems, least }) => [...systems.flatMap(({ points }) => points), least]),
       scope: describeRun(run),
       present(get) {
         const measured = cases.map((each) => ({
           ...each,
+          least: get(each.least).least_busy,
           code: FIGURE_10.code[each.key] as Readonly<Record<string, number>>,
           systems: each.systems.map(({ system, points }) => {
             let best = { choice: points[0]!.choice, count: get(points[0]!).accelerators };
@@ -82,9 +89,9 @@ export const fig10: Experiment = {
                 { title: "more than Symphony", align: "right" },
                 { title: "setting" },
               ],
-              rows: measured.flatMap(({ name, code, systems }) => {
+              rows: measured.flatMap(({ name, code, systems, least }) => {
                 const symphony = countOf(systems, SYMPHONY);
-                return systems.map(({ system, count, choice }) => [
+                const rows = systems.map(({ system, count, choice }) => [
                   name,
                   system.name,
                   count === null ? `over ${ACCELERATORS_MAX}` : String(count),
@@ -94,6 +101,7 @@ export const fig10: Experiment = {
                     : `${((count / symphony - 1) * 100).toFixed(0)} %`,
                   describeChoice(system, choice),
                 ]);
+                return [...rows, [name, "any schedule", `≥ ${Math.ceil(least)}`, "", "", "gathering bound"]];
               }),
             },
           ],
