@@ -17,7 +17,7 @@ export const fig14: Experiment = {
     "20 equally popular models (Table 2's ResNet50) on 32 accelerators, SLO 20, 25, 50 and 100 ms; the scheduler allows for a " +
     "control delay of so much before each batch, nothing per request. Relative to no delay.",
   plan(size) {
-    const run = runOf(size, { seconds: [3, 5, 30], seeds: [2, 2, 10] });
+    const run = runOf(size, { seconds: [3, 5, 30], seeds: [2, 5, 10] });
     const slos = pick(size, { tiny: [25], small: [20, 100], default: SLOS_MS });
     const delays = pick(size, {
       tiny: [0, 100, 3000],

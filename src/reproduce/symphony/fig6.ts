@@ -45,7 +45,7 @@ export const fig6: Experiment = {
     "a fraction of each model's SLO, as a part of deferred. Eager and timeouts have the better of two drop rules. Poisson " +
     "arrivals, no delays. ResNet50 has Table 2's profile; the paper does not say which.",
   plan(size) {
-    const run = runOf(size, { seconds: [4, 8, 30], seeds: [2, 2, 10] });
+    const run = runOf(size, { seconds: [4, 8, 30], seeds: [2, 5, 10] });
     const betas = pick(size, { tiny: [1, 15], small: [1, 5, 10, 15], default: BETAS_MS });
     const fractions = pick(size, { tiny: [0, 0.3], small: [0, 0.2, 0.4, 0.6], default: FRACTIONS });
     const parts = betas.map((beta) => {
