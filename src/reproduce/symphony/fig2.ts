@@ -14,7 +14,7 @@ const FLAT = { one: 1, mixed: 0.97 } as const;
 const PROPORTIONAL_WITHIN = 0.05;
 /** Loads up to the peak, for the last digits. */
 const UP_TO_PEAK = 1.0001;
-const LEAST = "least utilization of any schedule";
+const LEAST = "utilization, least of any";
 
 const FLAT_TOPS = [
   {

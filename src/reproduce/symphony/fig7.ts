@@ -137,20 +137,16 @@ export const fig7: Experiment = {
               id: "fig7",
               title: "Deferred relative to eager, all cases",
               caption:
-                "Cases in order of their ratio, weighted to Table 1's product. Paper: nearly all above 0.95, 16 % above 1.5.",
+                "Cases in order of their ratio, weighted to Table 1's product. Paper: nearly all above 0.95, 16 % above 1.5. Any schedule: the gathering bound, which nothing exceeds.",
+              panels: AGAINST,
               shape: "step",
               x,
               y,
-              series: [
-                ...SUBJECTS.flatMap((name) => AGAINST.map((against) => ({ name: `${name} / ${against}` }))),
-                { name: "paper: 16 % above 1.5", kind: "published" },
-              ],
-              rows: [
-                ...SUBJECTS.flatMap((name) =>
-                  AGAINST.flatMap((against) => inOrder(`${name} / ${against}`, of(name, against))),
-                ),
-                { x: 0.84, y: 1.5, series: "paper: 16 % above 1.5" },
-              ],
+              series: [...SUBJECTS.map((name) => ({ name })), { name: "paper: 16 % above 1.5", kind: "published" }],
+              rows: AGAINST.flatMap((panel) => [
+                ...SUBJECTS.flatMap((name) => inOrder(name, of(name, panel)).map((row) => ({ ...row, panel }))),
+                { panel, x: 0.84, y: 1.5, series: "paper: 16 % above 1.5" },
+              ]),
             },
             {
               kind: "lines",
