@@ -195,6 +195,14 @@ describe("under load", { retry: 2 }, () => {
     expect(fake.broken).toBeNull();
   });
 
+  it("plans follow what runs take: a model that is three times its profile", async () => {
+    const spec = modelSpec({ emulated: { alphaMs: 1, betaMs: 4, tableMs: null } });
+    fake = await new FakeServer([spec], [group(1, { kind: "onnx" })], { ...THREADS, execMs: () => 15 }).start();
+    for (let n = 0; n < 20; n++) await fake.infer();
+    expect(fake.pool.runs[0]!.batch.predictedUs).toBe(5000);
+    expect(fake.pool.runs.at(-1)!.batch.predictedUs).toBeGreaterThan(10_000);
+  });
+
   it("stops with requests waiting and running: each is told so once", async () => {
     fake = await new FakeServer([modelSpec()], [group(1)], { ...THREADS, execMs: () => 300 }).start();
     const ends = Array.from({ length: 40 }, () => fake.infer({ timeoutMs: 5000 }));
