@@ -14,7 +14,7 @@ const rooms = {
   wire: ["core"],
   threads: ["core", "policies", "wire"],
   worker: ["core", "wire", "config"],
-  serve: ["core", "policies", "measure", "scaling", "wire", "config", "planning"],
+  serve: ["core", "policies", "measure", "scaling", "wire", "config", "planning", "threads"],
   load: ["core", "measure", "wire"],
   planning: ["core", "config"],
   report: ["core", "policies", "measure", "sim", "config"],

@@ -78,6 +78,7 @@ function run(): QueueLoadReport {
     new RingReader(toFront),
     execUs.length,
     {
+      isTurn: () => true,
       dispatch: (_thread, batch, _accelerator, _key, _size, execAt, us) => {
         batches[phase] = batches[phase]! + 1;
         startOf[batch] = execAt;

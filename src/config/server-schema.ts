@@ -9,6 +9,8 @@ const GROUPS_MAX = 256;
 const PLACEMENT_MOVES_MAX = 64;
 export const ACCELERATORS_PER_GROUP_MAX = 4096;
 export const THREADS_MAX = 1024;
+/** As many as a threaded scheduler can have (threads/memory). */
+const SCHEDULER_THREADS_MAX = 64;
 
 const host = (what: string) =>
   z.string().min(1).max(255).default("127.0.0.1").describe(`Address the ${what} door binds; 0.0.0.0 = all of IPv4.`);
@@ -319,6 +321,16 @@ export const serverConfigSchema = z
           .describe(
             "true: the scheduler has a thread of its own, which keeps its hours while the main thread parses, and " +
               "costs each request two wake-ups.",
+          ),
+        threads: z
+          .int()
+          .min(0)
+          .max(SCHEDULER_THREADS_MAX)
+          .default(0)
+          .describe(
+            "Queue threads that the models are shared out over, beside one thread that matches their batches with " +
+              "accelerators; 0: the scheduler is one, see thread. Costs each request four wake-ups. Not with " +
+              "thread: true, event_log, or models of policy deferred+.",
           ),
       })
       .prefault({})

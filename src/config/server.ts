@@ -82,6 +82,8 @@ export interface ServerConfig {
     readonly idleDispatch: boolean;
     readonly rateWindowUs: DurationUs;
     readonly hasThread: boolean;
+    /** Queue threads; 0: the scheduler is one. */
+    readonly threads: number;
   };
   readonly log: {
     readonly level: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
@@ -136,6 +138,7 @@ export function serverConfigFrom(
   if (file.grpc.enabled && file.http.port !== 0 && file.http.port === file.grpc.port && overlaps(file)) {
     issues.add(["grpc", "port"], `must differ from http.port (${file.http.port}); was ${file.grpc.port}`);
   }
+  checkScheduler(file, issues);
   const placement = resolvePlacement(file, groups, issues);
   issues.throwIfAny();
   const { http, grpc, tracing, workers } = file;
@@ -181,6 +184,7 @@ export function serverConfigFrom(
       idleDispatch: file.scheduler.idle_dispatch,
       rateWindowUs: workUsFromMs(file.scheduler.rate_window_s * 1000),
       hasThread: file.scheduler.thread,
+      threads: file.scheduler.threads,
     },
     log: file.log,
     tracing:
@@ -190,6 +194,18 @@ export function serverConfigFrom(
         ? null
         : { file: path.resolve(folder, file.event_log.file), maxBytes: file.event_log.max_bytes },
   };
+}
+
+/** What a scheduler on many threads cannot do. */
+function checkScheduler({ scheduler, event_log }: ServerConfigFile, issues: IssueList): void {
+  const { thread, threads } = scheduler;
+  if (threads === 0) return;
+  if (thread) issues.add(["scheduler", "thread"], `must be false where scheduler.threads is ${threads}; was true`);
+  if (event_log !== undefined)
+    issues.add(
+      ["event_log"],
+      `must be absent where scheduler.threads is ${threads} (its threads see events in no one order); was ${event_log.file}`,
+    );
 }
 
 function overlaps({ http, grpc }: ServerConfigFile): boolean {

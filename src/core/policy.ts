@@ -18,6 +18,8 @@ export interface QueueSpec {
   readonly sloUs: number;
   /** Most waiting requests; one more is dropped as "queue-full". */
   readonly lengthMax: number;
+  /** Rules of this queue as numbers that its policy reads: they fit a record to another thread. Absent: none. */
+  readonly rules?: Float64Array;
 }
 
 /** Values of OfferTable.pin that name no accelerator. */

@@ -3,7 +3,7 @@
  * (deferred, eager or timeout; with or without an SLO) as plain numbers, so that they fit a ring record and an event log.
  */
 import { invariant } from "../core/invariant.js";
-import type { CoreView, Policy, QueueSpec } from "../core/policy.js";
+import type { CoreView, Policy, QueueSpec, SeparablePolicy } from "../core/policy.js";
 import type { QueuePlusOptions } from "./deferred/queue-plus.js";
 import { PLUS_EARLY, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
@@ -69,6 +69,28 @@ export function livePolicy(): Policy {
       }),
   };
 }
+
+/**
+ * The same for queues and arbiter in threads of their own: each queue's window comes as numbers in its `rules`
+ * (`encodeWindow`). Parts of `deferred+` know more of each other than offers and grants, so no queue may have them.
+ */
+export function separableLivePolicy(): SeparablePolicy {
+  return {
+    name: LIVE_ON_THREADS,
+    createQueue: (key, spec, core) => {
+      invariant(spec.rules !== undefined, `queue ${key} of the live policy must bring window options`);
+      const { plus, ...window } = decodeWindow(spec.rules, 0);
+      invariant(plus === null, `queue ${key} must have no part of deferred+ on a thread of its own`);
+      return new WindowQueue(key, spec, core, window);
+    },
+    createArbiter: (core) => new RankArbiter(core, { idleDispatch: true }),
+  };
+}
+
+/** Name by which threads create it. */
+export const LIVE_ON_THREADS = "live";
+/** Policies whose queues can be of it. */
+export const SEPARABLE_LIVE: readonly LivePolicy[] = ["deferred", "eager", "timeout"];
 
 /**
  * Rules of one model's queues.

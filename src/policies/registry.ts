@@ -13,6 +13,7 @@ import { TritonQueue } from "./baselines/triton-queue.js";
 import { PLUS_EARLY, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
+import { LIVE_ON_THREADS, separableLivePolicy } from "./live.js";
 import type {
   ClockworkOptions,
   DeferredOptions,
@@ -254,8 +255,12 @@ export function createPolicy(name: string, options: Readonly<Record<string, unkn
   return create(options as never);
 }
 
-/** @throws InvariantViolation when queues and arbiter of the policy must share one thread. */
+/**
+ * @param name of a policy that can run on many threads, or LIVE_ON_THREADS: the live server's, whose queues bring their own rules.
+ * @throws InvariantViolation when queues and arbiter of the policy must share one thread.
+ */
 export function createSeparablePolicy(name: string, options: Readonly<Record<string, unknown>>): SeparablePolicy {
+  if (name === LIVE_ON_THREADS) return separableLivePolicy();
   const create = SEPARABLE[name];
   invariant(
     create !== undefined,

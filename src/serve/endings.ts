@@ -48,6 +48,7 @@ export const REFUSALS = {
   "no-accelerator": unavailable("no accelerator that could run the model is left"),
   "in-flight-full": exhausted("the server holds its limit of requests"),
   "scheduler-ring-full": exhausted("the scheduler has not yet taken what came before"),
+  "queues-full": exhausted("the scheduler holds its limit of groups of unlike requests"),
   "share-groups-full": exhausted("the model holds its limit of groups of unlike requests"),
 } as const satisfies Readonly<Record<string, Ending>>;
 export type Refusal = keyof typeof REFUSALS;

@@ -30,16 +30,16 @@ import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
 import type { GroupScaling } from "./autoscaler.js";
+import { createLiveScheduler } from "./create-scheduler.js";
 import { DeadlineTimers } from "./deadline-timers.js";
 import { DelayMeter } from "./delay-meter.js";
 import { dropEnding, type Ending, failEnding, LATE_ENDING, modelErrorCode, REFUSALS, type Refusal } from "./endings.js";
 import type { InferCall, InferHandler } from "./gateway.js";
 import { GroupLoad } from "./group-load.js";
 import { InFlight } from "./in-flight.js";
+import type { DispatchRecord, LiveScheduler, SchedulerDeployment } from "./live-scheduler.js";
 import type { Log } from "./log.js";
 import { Metrics } from "./metrics.js";
-import { type DispatchRecord, SchedulerClient } from "./scheduler-client.js";
-import * as protocol from "./scheduler-protocol.js";
 import { ServedModel, type ServedQueue } from "./served-model.js";
 import { Slots } from "./slots.js";
 import type { Tracer } from "./tracing.js";
@@ -59,7 +59,8 @@ export interface LiveDriverOptions {
   /** Queues per model; default 256. Then the one unused for longest gives way, if any is unused. */
   readonly shareGroupsMax?: number;
   readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
-  readonly schedulerMode?: "thread" | "inline";
+  /** Default inline. */
+  readonly schedulerMode?: SchedulerDeployment;
   /** A bug: the server cannot go on. */
   readonly onBroken: (error: unknown) => void;
 }
@@ -109,7 +110,7 @@ const BATCH_MAX = 1024;
 export class LiveDriver {
   readonly metrics: Metrics;
   readonly groups: readonly Group[];
-  readonly scheduler: SchedulerClient;
+  readonly scheduler: LiveScheduler;
   /** What the autoscaler advises, for metrics. */
   scaling: () => readonly GroupScaling[] = () => [];
   private readonly options: LiveDriverOptions;
@@ -130,7 +131,7 @@ export class LiveDriver {
     this.metrics = new Metrics({
       models: () => this.modelRows(),
       accelerators: () => this.acceleratorRows(),
-      scheduler: () => this.schedulerRow(),
+      scheduler: () => this.scheduler.measured,
       scaling: () => this.scaling(),
     });
     let first = 0;
@@ -165,13 +166,9 @@ export class LiveDriver {
         learn: spec.kind !== "emulated",
       }),
     );
-    this.scheduler = new SchedulerClient(
-      {
-        groups: logGroups,
-        slots: options.slots,
-        mode: options.schedulerMode ?? "inline",
-        eventLog: options.eventLog,
-      },
+    this.scheduler = createLiveScheduler(
+      options.schedulerMode ?? "inline",
+      { groups: logGroups, slots: options.slots, eventLog: options.eventLog },
       {
         dispatched: (record) => this.dispatched(record),
         ended: (slot, outcome, reason, _execStartAt, at) => this.ended(slot, outcome, reason, at),
@@ -183,8 +180,7 @@ export class LiveDriver {
 
   /** Starts the scheduler and every worker. */
   async start(): Promise<void> {
-    this.scheduler.start();
-    await this.options.pool.start((event) => this.poolEvent(event));
+    await Promise.all([this.scheduler.start(), this.options.pool.start((event) => this.poolEvent(event))]);
   }
 
   get inFlight(): number {
@@ -219,6 +215,12 @@ export class LiveDriver {
   }
 
   // Models
+
+  /** @throws ServingError invalid-argument: the scheduler cannot serve such a model where it runs. */
+  checkModel(spec: ServedModel["spec"]): void {
+    const problem = this.scheduler.problemOf(spec.policy);
+    if (problem !== null) throw new ServingError("invalid-argument", `model '${spec.name}': ${problem}`);
+  }
 
   /** @param before the same model on another group, which is about to leave. */
   addModel(spec: ServedModel["spec"], times: ServedModel["times"], before: ServedModel | null = null): ServedModel {
@@ -362,6 +364,7 @@ export class LiveDriver {
       // It left while the batch was on its way: nothing has begun.
       this.settle(id, running);
       this.handBack(running, FAIL_WORKER_CRASHED, "the worker ended before the batch reached it", false);
+      if (group.presentCount + group.restartingCount === 0) this.scheduler.failQueue(queue.id, FAIL_NO_ACCELERATOR);
       return;
     }
     model.cells.closed[record.close]!.value++;
@@ -619,9 +622,7 @@ export class LiveDriver {
       batches: 0,
       lastUsedAt: 0,
     };
-    this.queues[queue.id] = queue;
-    model.queues.set(key, queue);
-    this.scheduler.addQueue({
+    const isAdded = this.scheduler.addQueue({
       group: model.group,
       queue: queue.id,
       sloUs: spec.sloUs ?? spec.defaultTimeoutUs,
@@ -629,6 +630,12 @@ export class LiveDriver {
       window: liveWindow(spec.policy, spec.policyOptions, spec.sloUs, this.options.policyDefaults ?? LIVE_DEFAULTS),
       timesUs,
     });
+    if (!isAdded) {
+      this.freeQueues.push(queue.id);
+      throw this.refusal("queues-full", model);
+    }
+    this.queues[queue.id] = queue;
+    model.queues.set(key, queue);
     return queue;
   }
 
@@ -763,19 +770,6 @@ export class LiveDriver {
     for (const { spec, present, busyUs } of this.groups)
       for (let accelerator = 0; accelerator < spec.count; accelerator++)
         yield { group: spec.name, accelerator, present: present[accelerator]!, busyUs: busyUs[accelerator]! };
-  }
-
-  private schedulerRow() {
-    const { stats } = this.scheduler;
-    return {
-      turns: stats[protocol.STAT_TURNS]!,
-      stalls: stats[protocol.STAT_STALLS]!,
-      lagSumUs: stats[protocol.STAT_LAG_SUM_US]!,
-      lagMaxUs: stats[protocol.STAT_LAG_MAX_US]!,
-      dueTurns: stats[protocol.STAT_DUE_TURNS]!,
-      liveRequests: stats[protocol.STAT_LIVE_REQUESTS]!,
-      liveBatches: stats[protocol.STAT_LIVE_BATCHES]!,
-    };
   }
 }
 

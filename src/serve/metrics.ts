@@ -254,7 +254,12 @@ export class Metrics {
     ): void => {
       new GaugeFamily(registry, name, help, () => [{ labels: {}, value: read(source.scheduler()) }], type);
     };
-    ofScheduler("rubato_scheduler_turns_total", "Turns of the scheduler's loop.", "counter", (row) => row.turns);
+    ofScheduler(
+      "rubato_scheduler_turns_total",
+      "Turns of the scheduler's loop, or of all its threads.",
+      "counter",
+      (row) => row.turns,
+    );
     ofScheduler(
       "rubato_scheduler_due_turns_total",
       "Turns that had something due by time.",

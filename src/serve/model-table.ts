@@ -225,6 +225,7 @@ export class ModelTable {
     let times: ModelTimes;
     try {
       spec = this.source.read(name);
+      this.driver.checkModel(spec);
       // Only what the repository holds is listed: asking for other names must not grow the table.
       this.entries.set(name, entry);
       times = await this.loadAndTime(spec);

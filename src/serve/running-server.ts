@@ -77,7 +77,7 @@ export async function runServer(
       idleDispatch: scheduler.idleDispatch,
       rateWindowUs: scheduler.rateWindowUs,
     },
-    schedulerMode: scheduler.hasThread ? "thread" : "inline",
+    schedulerMode: scheduler.threads > 0 ? { threads: scheduler.threads } : scheduler.hasThread ? "thread" : "inline",
     eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
     models: source,
     modelControl: config.modelControl,

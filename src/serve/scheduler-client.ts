@@ -1,11 +1,19 @@
 import { Worker } from "node:worker_threads";
-import type { LogGroup } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { NetworkDelays } from "../core/policy.js";
-import { encodeWindow, type LiveWindow, WINDOW_NUMBERS } from "../policies/live.js";
+import { encodeWindow, WINDOW_NUMBERS } from "../policies/live.js";
 import { createRing, RING_WIDTH, RingReader, RingWriter } from "../wire/ring.js";
 import { threadFile } from "../wire/thread-file.js";
 import { InlineScheduler } from "./inline-scheduler.js";
+import {
+  blankDispatch,
+  type DispatchRecord,
+  type LiveScheduler,
+  type LiveSchedulerOptions,
+  type QueueRecord,
+  type SchedulerEvents,
+  type SchedulerRow,
+} from "./live-scheduler.js";
 import {
   ADD_QUEUE,
   ARRIVE,
@@ -21,69 +29,33 @@ import {
   NUMBERS,
   REMOVE_QUEUE,
   type SchedulerSetup,
+  STAT_DUE_TURNS,
+  STAT_LAG_MAX_US,
+  STAT_LAG_SUM_US,
+  STAT_LIVE_BATCHES,
+  STAT_LIVE_REQUESTS,
+  STAT_STALLS,
+  STAT_TURNS,
   STATS_LENGTH,
   STOP,
   STOPPED,
 } from "./scheduler-protocol.js";
 
-/** A batch to run, as the scheduler decided. The record is reused: read it during the call. */
-export interface DispatchRecord {
-  group: number;
-  batch: number;
-  accelerator: number;
-  queue: number;
-  execAt: number;
-  execUs: number;
-  close: number;
-  /** Moment of the decision. */
-  at: number;
-  /** When the batch could first have gone. */
-  openedAt: number;
-  readonly slots: number[];
-}
-
-export interface SchedulerEvents {
-  dispatched(record: DispatchRecord): void;
-  /** The request in this slot ended; the slot is free again. */
-  ended(slot: number, outcome: number, reason: number, execStartAt: number, at: number): void;
-  /** The scheduler broke: nothing more will come. */
-  broke(error: unknown): void;
-  /** The scheduler goes on, but the owner should know. */
-  warned(text: string): void;
-}
-
-export interface SchedulerClientOptions {
-  readonly groups: readonly LogGroup[];
-  /** Most requests at once; slots are in [0, slots). */
-  readonly slots: number;
+export interface SchedulerClientOptions extends LiveSchedulerOptions {
   /** inline: between the callbacks of this thread. thread: on one of its own; see InlineScheduler. */
   readonly mode: "thread" | "inline";
-  readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
   /** Records a ring holds; default 16384. */
   readonly ringRecords?: number;
-}
-
-export interface QueueRecord {
-  readonly group: number;
-  readonly queue: number;
-  readonly sloUs: number;
-  readonly lengthMax: number;
-  readonly window: LiveWindow;
-  /** l(1), l(2), ... in µs. */
-  readonly timesUs: ArrayLike<number>;
 }
 
 const RING_RECORDS = 16_384;
 
 /**
- * The main thread's end of the rings, whether the scheduler is on this thread or on its own. Records of one tick travel together (a failed batch and the accelerator that
- * left with it are seen at once), published in a microtask.
- *
- * Only arrivals can be refused (`arrive` says false); every other record waits in a backlog when the ring is full. The
- * backlog is bounded by what is in flight.
+ * The main thread's end of the rings, whether the scheduler is on this thread or on its own. Only arrivals are refused
+ * when the ring is full: every other record waits in a backlog.
  */
-export class SchedulerClient {
-  readonly stats: Float64Array;
+export class SchedulerClient implements LiveScheduler {
+  private readonly stats: Float64Array;
   private readonly writer: RingWriter;
   private readonly reader: RingReader;
   private readonly events: SchedulerEvents;
@@ -95,18 +67,7 @@ export class SchedulerClient {
   private isPublishing = false;
   private hasStopped = false;
   private onStopped: (() => void) | null = null;
-  private readonly record: DispatchRecord = {
-    group: 0,
-    batch: 0,
-    accelerator: 0,
-    queue: 0,
-    execAt: 0,
-    execUs: 0,
-    close: 0,
-    at: 0,
-    openedAt: 0,
-    slots: [],
-  };
+  private readonly record: DispatchRecord = blankDispatch();
 
   constructor(options: SchedulerClientOptions, events: SchedulerEvents) {
     const records = options.ringRecords ?? RING_RECORDS;
@@ -125,7 +86,24 @@ export class SchedulerClient {
     this.events = events;
   }
 
-  start(): void {
+  get measured(): SchedulerRow {
+    const { stats } = this;
+    return {
+      turns: stats[STAT_TURNS]!,
+      stalls: stats[STAT_STALLS]!,
+      lagSumUs: stats[STAT_LAG_SUM_US]!,
+      lagMaxUs: stats[STAT_LAG_MAX_US]!,
+      dueTurns: stats[STAT_DUE_TURNS]!,
+      liveRequests: stats[STAT_LIVE_REQUESTS]!,
+      liveBatches: stats[STAT_LIVE_BATCHES]!,
+    };
+  }
+
+  problemOf(): string | null {
+    return null;
+  }
+
+  start(): Promise<void> {
     if (this.mode === "thread") {
       const thread = new Worker(threadFile(import.meta.url, "./scheduler-thread.js"), {
         workerData: this.setup,
@@ -144,7 +122,7 @@ export class SchedulerClient {
       });
       this.threadEnded = new Promise((resolve) => thread.once("exit", resolve));
       void this.listen();
-      return;
+      return Promise.resolve();
     }
     this.inline = new InlineScheduler(this.setup, {
       drain: () => this.drain(),
@@ -153,9 +131,9 @@ export class SchedulerClient {
     });
     this.threadEnded = this.inline.ended;
     this.publishSoon();
+    return Promise.resolve();
   }
 
-  /** @returns false when the ring is full: the request has not entered. */
   arrive(slot: number, queue: number, arrivalAt: number, deadline: number): boolean {
     if (this.backlog.length > 0) return false;
     const offset = this.writer.claim();
@@ -178,7 +156,6 @@ export class SchedulerClient {
     this.send(BATCH_FINISHED, group, batch, startAt, endAt);
   }
 
-  /** @param hasBegun false: it never reached the accelerator; null: the scheduler knows by its own order. */
   failed(group: number, batch: number, cause: number, hasBegun: boolean | null): void {
     this.send(BATCH_FAILED, group, batch, cause, hasBegun === null ? -1 : hasBegun ? 1 : 0);
   }
@@ -195,7 +172,7 @@ export class SchedulerClient {
     this.send(DELAYS, group, network.controlUs, network.dataUsPerRequest, network.responseUs);
   }
 
-  addQueue(record: QueueRecord): void {
+  addQueue(record: QueueRecord): boolean {
     const { timesUs } = record;
     const numbers = new Float64Array(WINDOW_NUMBERS + timesUs.length);
     encodeWindow(record.window, numbers, 0);
@@ -209,6 +186,7 @@ export class SchedulerClient {
     if (this.backlog.length > 0 || this.writer.free < message.length) this.backlog.push(message.flatMap(padded));
     else for (const part of message) this.write(part);
     this.publishSoon();
+    return true;
   }
 
   removeQueue(queue: number): void {
@@ -219,7 +197,6 @@ export class SchedulerClient {
     this.send(FAIL_QUEUE, queue, cause);
   }
 
-  /** Ends the scheduler after what was sent before; resolves when it has ended and its log is written. */
   async stop(): Promise<void> {
     if (this.hasStopped) return;
     await new Promise<void>((resolve) => {

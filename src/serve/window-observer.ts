@@ -1,18 +1,13 @@
+import { OfferWindows } from "../core/offer-windows.js";
 import type { Arbiter, CoreView, Policy, QueueKey } from "../core/policy.js";
 
-/**
- * Knows since when each queue's offer could have gone, so that a request's wait splits into waiting for its batch and
- * waiting for an accelerator. It listens between queues and arbiter and changes nothing.
- */
+/** Notes since when each queue's offer could have gone: it listens between queues and arbiter and changes nothing. */
 export class WindowObserver {
-  /** When the present offer opened or will open; Infinity without one. */
-  private asksAt = new Float64Array(16).fill(Number.POSITIVE_INFINITY);
-  /** The same just before the last change: at a dispatch, that of the batch that went. */
-  private previous = new Float64Array(16).fill(Number.POSITIVE_INFINITY);
+  private readonly windows = new OfferWindows();
 
   /** When the batch dispatched at `at` could first have gone; `at` when it went before its window opened. */
   openedAt(key: QueueKey, at: number): number {
-    return Math.min(this.previous[key]!, at);
+    return this.windows.openedAt(key, at);
   }
 
   observe(policy: Policy): Policy {
@@ -24,21 +19,17 @@ export class WindowObserver {
   }
 
   private between(arbiter: Arbiter, core: CoreView): Arbiter {
+    const { windows } = this;
     return {
       queueAdded: (key) => {
-        this.grow(key);
+        windows.reset(key);
         arbiter.queueAdded(key);
       },
-      queueRemoved: (key) => {
-        this.asksAt[key] = Number.POSITIVE_INFINITY;
-        arbiter.queueRemoved(key);
-      },
+      queueRemoved: (key) => arbiter.queueRemoved(key),
       offerChanged: (key, at) => {
         const { offers } = core;
-        const before = this.asksAt[key]!;
-        this.previous[key] = before;
-        const asksAt = offers.size[key] === 0 ? Number.POSITIVE_INFINITY : offers.opensAt[key]! - offers.leadUs[key]!;
-        this.asksAt[key] = before <= at && asksAt <= at ? before : asksAt;
+        const isNone = offers.size[key] === 0;
+        windows.changed(key, isNone ? Number.POSITIVE_INFINITY : offers.opensAt[key]! - offers.leadUs[key]!, at);
         arbiter.offerChanged(key, at);
       },
       accelerated: (id, at) => arbiter.accelerated(id, at),
@@ -48,15 +39,5 @@ export class WindowObserver {
       },
       wake: (at) => arbiter.wake(at),
     };
-  }
-
-  private grow(key: QueueKey): void {
-    if (key < this.asksAt.length) return;
-    const capacity = this.asksAt.length * 2;
-    for (const column of ["asksAt", "previous"] as const) {
-      const grown = new Float64Array(capacity).fill(Number.POSITIVE_INFINITY);
-      grown.set(this[column]);
-      this[column] = grown;
-    }
   }
 }

@@ -1,10 +1,11 @@
 /**
- * One actor in a worker thread: reads the clock, takes a turn, sleeps until there is something to do. Under load it looks
- * at its rings every `pollUs` and takes what came meanwhile together.
+ * One actor in a worker thread, or the same of several schedulers: reads the clock, takes turns, sleeps until there is
+ * something to do. Under load it looks at its rings every `pollUs` and takes what came meanwhile together.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { createSeparablePolicy } from "../policies/registry.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
+import { ActorStats } from "./actor-stats.js";
 import { Bell } from "./bell.js";
 import { FREE_PACE, type RecordWriter } from "./channel.js";
 import { type ActorReport, createQueueActor, createRankActor, type HostSetup } from "./hosts.js";
@@ -12,71 +13,127 @@ import { frontBell, rankBell } from "./memory.js";
 import { SHOWN_FRONT, SHOWN_RANK } from "./queue-actor.js";
 import { threadCpuUs } from "./thread-cpu.js";
 import { RecordingPace } from "./turn-log.js";
+import { RANK } from "./worker-team.js";
 
 export interface ActorThreadData {
-  /** Number of the queue thread; -1: the rank. */
+  /** Number of the queue thread, or RANK. */
   readonly thread: number;
-  readonly setup: HostSetup;
+  /** Of each scheduler whose actor runs here; they share bells. */
+  readonly setups: readonly HostSetup[];
   readonly policy: string;
   readonly policyOptions: Readonly<Record<string, unknown>>;
   readonly originUs: number;
   readonly pollUs: number;
+  /** Where measurements go: a row per queue thread, then the rank's. */
+  readonly stats: SharedArrayBuffer;
 }
 
-const { thread, setup, policy: name, policyOptions, originUs, pollUs } = workerData as ActorThreadData;
-const { options, memory, rowsMax } = setup;
+/** What the thread says: when its actors are there, and what they leave when they have stopped. */
+export type ActorThreadMessage = "started" | readonly ActorReport[];
+
+/** An actor that runs here, and what is reported of it. */
+interface Running<Actor> {
+  readonly actor: Actor;
+  readonly pace: RecordingPace | null;
+  turns: number;
+}
+
+const {
+  thread,
+  setups,
+  policy: name,
+  policyOptions,
+  originUs,
+  pollUs,
+  stats: statsMemory,
+} = workerData as ActorThreadData;
+const { options, memory } = setups[0]!;
 const clock = (): number => monotonicNow() - originUs;
-const policy = createSeparablePolicy(name, policyOptions);
-const pace = rowsMax > 0 ? new RecordingPace(rowsMax) : null;
+const stats = new ActorStats(statsMemory, thread === RANK ? options.threadsMax : thread);
 const front = new Bell(memory.bells, frontBell(options));
 const rank = new Bell(memory.bells, rankBell(options));
 
-const startCpuUs = threadCpuUs();
-const { turns, grants } = thread < 0 ? runRank() : runThread();
-const report: ActorReport = {
-  log: pace?.log ?? null,
-  turns,
-  grants,
-  cpuUs: startCpuUs === null ? null : threadCpuUs()! - startCpuUs,
-};
-parentPort?.postMessage(report);
+const NEVER_DUE = Number.POSITIVE_INFINITY;
 
-interface Done {
-  readonly turns: number;
-  readonly grants: number;
+const startCpuUs = threadCpuUs();
+const ended = thread === RANK ? runRanks() : runQueues();
+const cpuUs = startCpuUs === null ? null : threadCpuUs()! - startCpuUs;
+post(
+  ended.map(({ actor, pace, turns }) => ({
+    log: pace?.log ?? null,
+    turns,
+    grants: "grants" in actor ? actor.grants : 0,
+    cpuUs,
+  })),
+);
+
+function startAll<Actor>(create: (setup: HostSetup, pace: RecordingPace | null) => Actor): Running<Actor>[] {
+  const all = setups.map((setup) => {
+    const pace = setup.rowsMax > 0 ? new RecordingPace(setup.rowsMax) : null;
+    return { actor: create(setup, pace), pace, turns: 0 };
+  });
+  post("started");
+  return all;
 }
 
-function runThread(): Done {
+function post(message: ActorThreadMessage): void {
+  parentPort?.postMessage(message);
+}
+
+function runQueues() {
   const bell = new Bell(memory.bells, thread);
   const waitForRoom = (writer: RecordWriter): void => {
     front.ring();
     rank.ring();
     if (writer.free <= 0) bell.pause(0.05);
   };
-  const actor = createQueueActor(setup, thread, policy, pace ?? FREE_PACE, waitForRoom);
-  const hasWork = (): boolean => actor.hasWork;
-  for (let turn = 1; ; turn++) {
-    const shown = actor.turn(clock());
-    if ((shown & SHOWN_FRONT) !== 0) front.ring();
-    if ((shown & SHOWN_RANK) !== 0) rank.ring();
-    if (actor.isStopped) return { turns: turn, grants: 0 };
+  const all = startAll((setup, pace) =>
+    createQueueActor(setup, thread, createSeparablePolicy(name, policyOptions), pace ?? FREE_PACE, waitForRoom),
+  );
+  const running = [...all];
+  const hasWork = (): boolean => running.some(({ actor }) => actor.hasWork);
+  for (;;) {
+    for (const each of all) {
+      const { actor } = each;
+      if (actor.isStopped || (actor.hasGreeted && !actor.hasWork)) continue;
+      const shown = actor.turn(clock());
+      each.turns++;
+      stats.turned(-1);
+      if ((shown & SHOWN_FRONT) !== 0) front.ring();
+      if ((shown & SHOWN_RANK) !== 0) rank.ring();
+      if (actor.isStopped) running.splice(running.indexOf(each), 1);
+    }
+    if (running.length === 0) return all;
     if (pollUs > 0) bell.pause(pollUs / 1000);
-    while (!actor.hasWork) bell.sleep(hasWork, Number.POSITIVE_INFINITY);
+    while (!hasWork()) bell.sleep(hasWork, Number.POSITIVE_INFINITY);
   }
 }
 
-function runRank(): Done {
+function runRanks() {
   const bells = memory.threads.map((_, each) => new Bell(memory.bells, each));
-  const actor = createRankActor(setup, policy, pace ?? FREE_PACE);
+  const all = startAll((setup, pace) =>
+    createRankActor(setup, createSeparablePolicy(name, policyOptions), pace ?? FREE_PACE),
+  );
+  const running = [...all];
   const ring = (each: number): void => bells[each]!.ring();
-  const hasWork = (): boolean => actor.hasWork;
-  for (let turn = 1; ; turn++) {
-    actor.turn(clock(), ring);
-    if (actor.isStopped) return { turns: turn, grants: actor.grants };
+  const hasWork = (): boolean => running.some(({ actor }) => actor.hasWork);
+  const dueAt = (): number => running.reduce((soonest, { actor }) => Math.min(soonest, actor.dueAt), NEVER_DUE);
+  for (;;) {
+    for (const each of all) {
+      const { actor } = each;
+      const now = clock();
+      const waitsSince = actor.isStopped ? NEVER_DUE : actor.dueAt;
+      if (actor.isStopped || (waitsSince > now && !actor.hasWork)) continue;
+      actor.turn(now, ring);
+      each.turns++;
+      stats.turned(waitsSince <= now && waitsSince >= 0 ? now - waitsSince : -1);
+      if (actor.isStopped) running.splice(running.indexOf(each), 1);
+    }
+    if (running.length === 0) return all;
     // A grant is not put off by the pause: it ends when one is due.
-    const restUs = Math.min(pollUs, actor.dueAt - clock());
+    const restUs = Math.min(pollUs, dueAt() - clock());
     if (restUs > 0) rank.pause(restUs / 1000);
-    for (let inUs = actor.dueAt - clock(); inUs > 0 && !actor.hasWork; inUs = actor.dueAt - clock())
+    for (let inUs = dueAt() - clock(); inUs > 0 && !hasWork(); inUs = dueAt() - clock())
       rank.sleep(hasWork, inUs / 1000);
   }
 }

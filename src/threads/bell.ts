@@ -1,3 +1,5 @@
+import { waitAsync } from "../wire/wait-async.js";
+
 /**
  * Wakes a thread that sleeps because it has nothing to do, and costs a load where it does not sleep.
  *
@@ -32,6 +34,14 @@ export class Bell {
     Atomics.store(this.words, this.at, ASLEEP);
     if (!hasWork()) Atomics.wait(this.words, this.at, ASLEEP, timeoutMs);
     Atomics.store(this.words, this.at, AWAKE);
+  }
+
+  /** The same without blocking. @returns null when there is work already. It does not keep the process alive. */
+  sleepAsync(hasWork: () => boolean): Promise<unknown> | null {
+    Atomics.store(this.words, this.at, ASLEEP);
+    const rung = hasWork() ? null : waitAsync(this.words, this.at, ASLEEP);
+    if (rung === null) Atomics.store(this.words, this.at, AWAKE);
+    return rung;
   }
 
   /** Sleeps for this long, deaf: what comes meanwhile is taken together. */

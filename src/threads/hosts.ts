@@ -1,8 +1,6 @@
 /** Where actors run: in worker threads, or in the caller's for tests and for what must be the same every time. */
-import { Worker } from "node:worker_threads";
 import type { SeparablePolicy } from "../core/policy.js";
 import { RingReader, RingWriter } from "../wire/ring.js";
-import type { ActorThreadData } from "./actor-thread.js";
 import { Bell } from "./bell.js";
 import { FREE_PACE, type Pace, type RecordWriter } from "./channel.js";
 import { rankBell, type SchedulerMemory } from "./memory.js";
@@ -11,6 +9,7 @@ import { QueueActor } from "./queue-actor.js";
 import { RankActor } from "./rank-actor.js";
 import type { RunOptions } from "./replay.js";
 import { RecordingPace } from "./turn-log.js";
+import { RANK, type WorkerHostOptions, WorkerTeam } from "./worker-team.js";
 
 /** What an actor leaves when it has stopped. */
 export interface ActorReport {
@@ -75,41 +74,26 @@ export function createRankActor({ options, memory }: HostSetup, policy: Separabl
   );
 }
 
-export interface WorkerHostOptions {
-  /** Name and options of the policy (policies/registry). */
-  readonly policy: string;
-  readonly policyOptions: Readonly<Record<string, unknown>>;
-  /** Moment of the host's monotonic clock from which the scheduler's times count, µs. */
-  readonly originUs: number;
-  /**
-   * An actor looks at its rings at most this often, µs: wake-ups cost more than what they are for at high rates. 0: at
-   * once. Plans must allow for it: two to three times this is what a grant takes.
-   */
-  readonly pollUs: number;
-  /** An actor failed: the scheduler is lost. */
-  readonly onError: (error: Error) => void;
-}
-
-/** Actors as worker threads. */
+/** Actors as worker threads: of their own, or of a team that runs several schedulers. */
 export class WorkerHost implements ActorHost {
   private readonly setup: HostSetup;
-  private readonly options: WorkerHostOptions;
+  private readonly team: WorkerTeam;
   private readonly bells: readonly Bell[];
   private readonly rank: Bell;
 
-  constructor(setup: HostSetup, options: WorkerHostOptions) {
+  constructor(setup: HostSetup, by: WorkerHostOptions | WorkerTeam) {
     this.setup = setup;
-    this.options = options;
+    this.team = by instanceof WorkerTeam ? by : new WorkerTeam([setup], by);
     this.bells = setup.memory.threads.map((_, thread) => new Bell(setup.memory.bells, thread));
     this.rank = new Bell(setup.memory.bells, rankBell(setup.options));
   }
 
   startThread(thread: number): Promise<ActorReport> {
-    return this.start(thread);
+    return this.team.start(thread, this.setup);
   }
 
   startRank(): Promise<ActorReport> {
-    return this.start(-1);
+    return this.team.start(RANK, this.setup);
   }
 
   wakeThread(thread: number): void {
@@ -118,21 +102,6 @@ export class WorkerHost implements ActorHost {
 
   wakeRank(): void {
     this.rank.ring();
-  }
-
-  private start(thread: number): Promise<ActorReport> {
-    const { onError, ...rest } = this.options;
-    const workerData: ActorThreadData = { thread, setup: this.setup, ...rest };
-    return new Promise((resolve) => {
-      let report: ActorReport = { log: null, turns: 0, grants: 0, cpuUs: null };
-      // Threads run what is built, also when this file is run from its source (tests).
-      const worker = new Worker(new URL("../../dist/threads/actor-thread.js", import.meta.url), { workerData });
-      worker.on("message", (message: ActorReport) => {
-        report = message;
-      });
-      worker.on("error", onError);
-      worker.on("exit", () => resolve(report));
-    });
   }
 }
 

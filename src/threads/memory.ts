@@ -34,7 +34,15 @@ export const RING_SIZES: RingSizes = { front: 65_536, rank: 16_384 };
 const THREADS_MAX = 64;
 const CONTROLS = 4096;
 
-export function createMemory(options: RunOptions, sizes: RingSizes = RING_SIZES): SchedulerMemory {
+/** Bells of the actors of a scheduler with as many queue threads, or of several that run in the same threads. */
+export const createActorBells = (threadsMax: number): SharedArrayBuffer => createBells(threadsMax + 2);
+
+/** @param bells shared with schedulers whose actors run in the same threads; default: its own. */
+export function createMemory(
+  options: RunOptions,
+  sizes: RingSizes = RING_SIZES,
+  bells: SharedArrayBuffer = createActorBells(options.threadsMax),
+): SchedulerMemory {
   const { threadsMax, queuesMax, acceleratorsMax } = options;
   invariant(
     threadsMax >= 1 && threadsMax <= THREADS_MAX,
@@ -50,7 +58,7 @@ export function createMemory(options: RunOptions, sizes: RingSizes = RING_SIZES)
       fromRank: createRing(questions, is.OUT_WIDTH),
     })),
     mailboxes: createMailboxes(queuesMax),
-    bells: createBells(threadsMax + 2),
+    bells,
   };
 }
 

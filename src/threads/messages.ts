@@ -19,7 +19,7 @@ export const CANCEL = 2;
 export const FINISHED_BATCH = 3;
 /** batch, cause, 1 when it had begun. */
 export const FAILED_BATCH = 4;
-/** key, sloUs, lengthMax, sizeMax; TABLE records with l(1)..l(sizeMax) follow. */
+/** key, sloUs, lengthMax, sizeMax, count of rules; TABLE records with the rules, then l(1)..l(sizeMax) follow. */
 export const ADD_QUEUE = 5;
 /** Numbers of the record before, IN_WIDTH - 1 or OUT_WIDTH - 1 at a time. */
 export const TABLE = 6;
@@ -40,7 +40,7 @@ export const LEAVE = 12;
 export const NETWORK = 13;
 
 // Queue thread to front.
-/** batch, accelerator, key, size, execAt, execUs, close reason, at; MEMBERS records follow. */
+/** batch, accelerator, key, size, execAt, execUs, close reason, at, turn on the accelerator, openedAt; MEMBERS records follow. */
 export const DISPATCH = 20;
 /** Tags of the batch before, OUT_WIDTH - 1 at a time. */
 export const MEMBERS = 21;
@@ -75,7 +75,7 @@ export const DEMAND_IS = 38;
 export const BYE = 39;
 
 // Rank to queue thread.
-/** key, accelerator, rank's batch, freeAt, scale, batches it holds, 1 when on trial. */
+/** key, accelerator, rank's batch, freeAt, scale, batches it holds, 1 when on trial, batches it was ever given: the turn of this one. */
 export const GRANT = 50;
 /** key: its offer ran out of time. */
 export const LOOK = 51;

@@ -2,6 +2,7 @@ import type { AcceleratorId } from "../core/accelerator-table.js";
 import { type BatchId, BatchTable } from "../core/batch-table.js";
 import { invariant, violated } from "../core/invariant.js";
 import { ProfiledLatency } from "../core/latency.js";
+import { OfferWindows } from "../core/offer-windows.js";
 import { DROP_INFEASIBLE, DROP_QUEUE_FULL, DROPPED } from "../core/outcome.js";
 import {
   type AcceleratorView,
@@ -32,6 +33,16 @@ export interface QueueActorOptions {
   readonly retriesMax: number;
   /** The rank learns from measured batches: it is told the profiles. */
   readonly learn: boolean;
+}
+
+/** A queue whose numbers are still coming: its rules, then its profile. */
+interface PendingQueue {
+  readonly key: QueueKey;
+  readonly sloUs: number;
+  readonly lengthMax: number;
+  readonly rules: number;
+  readonly numbers: Float64Array;
+  filled: number;
 }
 
 export interface QueueActorChannels {
@@ -106,6 +117,7 @@ export class QueueActor implements QueueView {
   readonly accelerators: GrantedAccelerators;
   readonly offers: OfferTable;
   network: NetworkDelays;
+  private readonly windows = new OfferWindows();
   private readonly side: QueueSide;
   private readonly options: QueueActorOptions;
   private readonly channels: QueueActorChannels;
@@ -127,7 +139,7 @@ export class QueueActor implements QueueView {
   /** Tag whose arrival is being handled; -1 when it has ended meanwhile, or none is. */
   private arriving = -1;
   /** An ADD_QUEUE record whose TABLE is not complete yet. */
-  private table: { key: number; sloUs: number; lengthMax: number; us: Float64Array; filled: number } | null = null;
+  private table: PendingQueue | null = null;
   private now = 0;
   private hasStopped = false;
   private isGreeted = false;
@@ -198,6 +210,9 @@ export class QueueActor implements QueueView {
   offerChanged(key: QueueKey): void {
     if (this.isDirty[key] === CLEAN) this.dirty[this.dirtyCount++] = key;
     this.isDirty[key] = DIRTY;
+    const { offers } = this;
+    const isNone = offers.size[key] === 0;
+    this.windows.changed(key, isNone ? Number.POSITIVE_INFINITY : offers.opensAt[key]! - offers.leadUs[key]!, this.now);
   }
 
   drop(handle: RequestHandle, reason: number, at: number): void {
@@ -265,9 +280,9 @@ export class QueueActor implements QueueView {
         this.failed(a, cells[from + 2]!, cells[from + 3] === 1);
         break;
       case is.ADD_QUEUE: {
-        const sizeMax = cells[from + 4]!;
-        const us = new Float64Array(sizeMax);
-        this.table = { key: a, sloUs: cells[from + 2]!, lengthMax: cells[from + 3]!, us, filled: 0 };
+        const rules = cells[from + 5]!;
+        const numbers = new Float64Array(rules + cells[from + 4]!);
+        this.table = { key: a, sloUs: cells[from + 2]!, lengthMax: cells[from + 3]!, rules, numbers, filled: 0 };
         break;
       }
       case is.TABLE:
@@ -292,7 +307,7 @@ export class QueueActor implements QueueView {
 
   private arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number): void {
     this.arriving = tag;
-    if (!this.side.arrive(key, tag, arrivalAt, deadline, this.now))
+    if (!this.side.arrive(key, tag, Math.min(arrivalAt, this.now), deadline, this.now))
       this.sendEnd(tag, DROPPED, DROP_QUEUE_FULL, -1, this.now);
     else if (this.arriving === tag) this.handleOf[tag] = this.requests.lastAdded;
     this.arriving = -1;
@@ -317,9 +332,10 @@ export class QueueActor implements QueueView {
     if (handle >= 0) this.side.cancel(handle, this.now);
   }
 
-  private finished(batch: BatchId, startAt: number, toldEndAt: number): void {
+  private finished(batch: BatchId, toldStartAt: number, toldEndAt: number): void {
     // Another thread's clock reading may be a microsecond ahead of ours.
     const endAt = Math.min(toldEndAt, this.now);
+    const startAt = Math.min(toldStartAt, endAt);
     this.batchEnded(batch, startAt, endAt);
     this.side.finished(batch, startAt, endAt, this.now);
     this.freed(batch, 1, startAt, endAt);
@@ -355,15 +371,17 @@ export class QueueActor implements QueueView {
   private takeTable(cells: Float64Array, from: number): void {
     const { table } = this;
     if (table === null) violated("a table came for no queue");
-    for (let cell = 1; cell < is.IN_WIDTH && table.filled < table.us.length; cell++)
-      table.us[table.filled++] = cells[from + cell]!;
-    if (table.filled < table.us.length) return;
+    const { key, sloUs, lengthMax, numbers } = table;
+    for (let cell = 1; cell < is.IN_WIDTH && table.filled < numbers.length; cell++)
+      numbers[table.filled++] = cells[from + cell]!;
+    if (table.filled < numbers.length) return;
     this.table = null;
-    const execUs = new Float64Array(table.us.length + 2);
-    execUs.set(table.us, 1);
-    execUs[table.us.length + 1] = Number.POSITIVE_INFINITY;
-    const { key, sloUs, lengthMax } = table;
-    this.addQueue(key, { latency: new ProfiledLatency(execUs), sloUs, lengthMax }, table.us);
+    const rules = numbers.subarray(0, table.rules);
+    const us = numbers.subarray(table.rules);
+    const execUs = new Float64Array(us.length + 2);
+    execUs.set(us, 1);
+    execUs[us.length + 1] = Number.POSITIVE_INFINITY;
+    this.addQueue(key, { latency: new ProfiledLatency(execUs), sloUs, lengthMax, rules }, us);
   }
 
   private addQueue(key: QueueKey, spec: QueueSpec, us: Float64Array): void {
@@ -371,6 +389,7 @@ export class QueueActor implements QueueView {
     invariant(side.queues[key] === undefined, `queue ${key} must be closed before it is added again`);
     side.specs[key] = spec;
     this.offers.clear(key);
+    this.windows.reset(key);
     this.state[key] = OPEN;
     this.inFlight[key] = 0;
     this.versions[key] = 0;
@@ -518,10 +537,10 @@ export class QueueActor implements QueueView {
     batches.accelerator[batch] = id;
     this.rankBatch[batch] = rankBatch;
     this.inFlight[key] = this.inFlight[key]! + 1;
-    this.dispatch(batch, id, key);
+    this.dispatch(batch, id, key, question[from + 8]!);
   }
 
-  private dispatch(batch: BatchId, id: AcceleratorId, key: QueueKey): void {
+  private dispatch(batch: BatchId, id: AcceleratorId, key: QueueKey, turn: number): void {
     const { batches, requests } = this;
     let offset = this.toFront(is.DISPATCH);
     let { cells } = this.channels.toFront;
@@ -533,6 +552,8 @@ export class QueueActor implements QueueView {
     cells[offset + 6] = batches.execUs[batch]!;
     cells[offset + 7] = batches.close[batch]!;
     cells[offset + 8] = this.now;
+    cells[offset + 9] = turn;
+    cells[offset + 10] = this.windows.openedAt(key, this.now);
     let cell = is.OUT_WIDTH;
     for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!) {
       if (cell === is.OUT_WIDTH) {
@@ -612,6 +633,9 @@ export class QueueActor implements QueueView {
   private claim(writer: RecordWriter, kind: number): number {
     let offset = writer.claim();
     while (offset < 0) {
+      // The rank must not act on an answer whose batch the front cannot see: batches reach it in the order of grants.
+      this.channels.toFront.show();
+      this.endsAt = -1;
       writer.show();
       this.channels.waitForRoom(writer);
       offset = writer.claim();

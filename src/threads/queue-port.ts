@@ -4,6 +4,8 @@ import * as is from "./messages.js";
 
 /** What a queue thread told the front to do, in its order. Batches are the thread's own numbers. */
 export interface PortSink {
+  /** Whether the accelerator's batches before this turn have been dispatched. If not, nothing more is taken of the thread now. */
+  isTurn(accelerator: number, turn: number): boolean;
   /** Run this batch. `members` holds the tags of `size` requests; valid during the call. */
   dispatch(
     thread: number,
@@ -15,6 +17,7 @@ export interface PortSink {
     execUs: number,
     close: number,
     at: number,
+    openedAt: number,
     members: Float64Array,
   ): void;
   end(thread: number, tag: number, outcome: number, reason: number, execStartAt: number, at: number): void;
@@ -63,6 +66,11 @@ export class QueuePort {
     this.sink = sink;
     this.record = record;
     this.members = new Float64Array(sizeMax);
+  }
+
+  /** Whether records wait for room: `show` must be called again. */
+  get isHolding(): boolean {
+    return this.held.length > 0;
   }
 
   /** Whether the thread has sent something that was not taken yet. */
@@ -126,8 +134,8 @@ export class QueuePort {
     return this.writer.show();
   }
 
-  /** Takes what the thread sent. */
-  poll(): void {
+  /** Takes what the thread sent. @returns false: nothing was taken. */
+  poll(): boolean {
     const { reader, sink, thread, members } = this;
     const { cells } = reader;
     const count = reader.available;
@@ -140,13 +148,13 @@ export class QueuePort {
           const size = cells[from + 4]!;
           records += Math.ceil(size / (is.OUT_WIDTH - 1));
           // Its members may lie in the part of the ring that is not shown yet.
-          if (taken + records > count) {
+          if (taken + records > count || !sink.isTurn(cells[from + 2]!, cells[from + 9]!)) {
             reader.release(taken);
-            return;
+            return taken > 0;
           }
           this.readMembers(taken + 1, size);
           if (this.record !== null) {
-            this.note(from, 9);
+            this.note(from, 11);
             for (let member = 0; member < size; member++) this.record.commands.push(members[member]!);
           }
           sink.dispatch(
@@ -159,6 +167,7 @@ export class QueuePort {
             cells[from + 6]!,
             cells[from + 7]!,
             cells[from + 8]!,
+            cells[from + 10]!,
             members,
           );
           break;
@@ -199,6 +208,7 @@ export class QueuePort {
       taken += records;
     }
     reader.release(taken);
+    return taken > 0;
   }
 
   private readMembers(index: number, size: number): void {

@@ -82,6 +82,8 @@ export class RankActor implements ArbiterView {
   /** By thread: it runs; it must hear of the fleet. */
   private readonly isHere: Uint8Array;
   private readonly fleetDue: Uint8Array;
+  /** By accelerator: batches it was ever given. */
+  private readonly given: Float64Array;
   private isLearnt = false;
   /** Queues that are forgotten and whose thread has not been told: [thread, key]. */
   private readonly forgotten: [number, QueueKey][] = [];
@@ -105,6 +107,7 @@ export class RankActor implements ArbiterView {
     this.applied = new Float64Array(queuesMax);
     this.demandAsked = new Uint8Array(queuesMax);
     this.told = new Float64Array(queuesMax);
+    this.given = new Float64Array(acceleratorsMax);
     this.isHere = new Uint8Array(channels.toQueues.length);
     this.fleetDue = new Uint8Array(channels.toQueues.length);
     this.tables = channels.fromQueues.map(() => ({ key: -1, sloUs: 0, us: new Float64Array(0), filled: 0 }));
@@ -170,6 +173,7 @@ export class RankActor implements ArbiterView {
     cells[offset + 5] = accelerators.scale[accelerator]!;
     cells[offset + 6] = accelerators.inFlight(accelerator);
     cells[offset + 7] = accelerators.isOnTrial(accelerator) ? 1 : 0;
+    cells[offset + 8] = this.given[accelerator]!;
     this.grants++;
     return ASKED;
   }
@@ -330,6 +334,7 @@ export class RankActor implements ArbiterView {
       batches.execUs[batch] = cells[from + 8]!;
       batches.finishAt[batch] = cells[from + 7]! + cells[from + 8]!;
       side.commit(batch, accelerator);
+      this.given[accelerator] = this.given[accelerator]! + 1;
       if (side.sent(accelerator)) this.fleetChanged();
     } else batches.release(batch);
     this.arbiter.answered!(key, accelerator, isTaken, cells[from + 5] === 1, now);

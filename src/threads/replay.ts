@@ -158,6 +158,8 @@ interface LiveThread {
 }
 
 const NO_SINK: PortSink = {
+  // Threads are replayed each by itself: what another dispatched before is not waited for.
+  isTurn: () => true,
   dispatch: () => {},
   end: () => {},
   batchEnded: () => {},

@@ -17,11 +17,17 @@ export interface ModelSpec {
   readonly sloUs: number;
   /** Most waiting requests of one of its queues. */
   readonly lengthMax: number;
+  /** Rules of its queues, where the policy reads some (QueueSpec.rules). */
+  readonly rules?: readonly number[];
 }
 
 /** What the scheduler tells its driver; called within `poll`. Batches are numbered over all threads. */
 export interface ThreadedSink {
-  /** Run this batch; `members[0..size)` are its requests' tags, valid during the call. The accelerator may have left meanwhile. */
+  /**
+   * Run this batch; `members[0..size)` are its requests' tags, valid during the call. Batches of one accelerator come in
+   * the order of their grants; it may have left meanwhile.
+   * @param at moment of the decision. @param openedAt when the batch could first have gone.
+   */
   dispatch(
     batch: number,
     accelerator: number,
@@ -32,6 +38,7 @@ export interface ThreadedSink {
     execUs: number,
     close: number,
     at: number,
+    openedAt: number,
   ): void;
   /** A request ended: exactly once each. */
   end(tag: number, outcome: number, reason: number, execStartAt: number, at: number): void;
@@ -86,6 +93,9 @@ export class ThreadedScheduler implements PortSink {
   private readonly tagState: Uint8Array;
   private readonly tagThread: Uint8Array;
   private readonly batchesMax: number;
+  /** Batches dispatched to each accelerator; and whether a port holds one back whose turn it is not yet. */
+  private readonly dispatched: Float64Array;
+  private isHeldBack = false;
   private readonly isRecording: boolean;
   private readonly rankInputs: number[] = [];
   private readonly records: { port: PortRecord; report: Promise<ActorReport> }[][];
@@ -105,6 +115,7 @@ export class ThreadedScheduler implements PortSink {
     this.tagState = new Uint8Array(options.tagsMax);
     this.tagThread = new Uint8Array(options.tagsMax);
     this.batchesMax = options.acceleratorsMax * 2;
+    this.dispatched = new Float64Array(options.acceleratorsMax);
     this.records = memory.threads.map(() => []);
     this.rankReport = host.startRank();
   }
@@ -205,6 +216,16 @@ export class ThreadedScheduler implements PortSink {
     this.forget(model);
   }
 
+  /** All that waits of the model fails of `cause`; it goes on taking requests. */
+  failWaiting(model: ModelId, cause: number): void {
+    for (const key of this.model(model).keys) this.ports[this.places[key]!.thread]!.send([is.FAIL_QUEUE, key, cause]);
+  }
+
+  /** Whether one more queue may be opened: a key is free again when the queue that had it has closed. */
+  get hasQueueRoom(): boolean {
+    return this.freeKeys.length > 0 || this.keysUsed < this.options.queuesMax;
+  }
+
   threadsOf(model: ModelId): readonly number[] {
     return this.models[model]?.keys.map((key) => this.places[key]!.thread) ?? [];
   }
@@ -262,23 +283,40 @@ export class ThreadedScheduler implements PortSink {
 
   // Turns of the driver
 
-  /** Shows actors what was said since the last time. */
+  /**
+   * Shows actors what was said since the last time. The rank first: an accelerator that left with its batches is not
+   * granted to those who come back from them.
+   */
   show(): void {
-    for (let thread = 0; thread < this.ports.length; thread++)
-      if (this.ports[thread]?.show() === true) this.host.wakeThread(thread);
     while (this.heldControls.length > 0 && this.writeControl(this.heldControls[0]!)) this.heldControls.shift();
     if (this.controls.show()) this.host.wakeRank();
+    for (let thread = 0; thread < this.ports.length; thread++)
+      if (this.ports[thread]?.show() === true) this.host.wakeThread(thread);
+  }
+
+  /** Whether a ring had no room for all that was said: `show` must be called again. */
+  get isHolding(): boolean {
+    return this.heldControls.length > 0 || this.ports.some((port) => port?.isHolding === true);
   }
 
   /** Takes what actors said: calls the sink. */
   poll(now: number): void {
     this.now = Math.max(this.now, now);
-    for (let thread = 0; thread < this.ports.length; thread++) this.ports[thread]?.poll();
+    for (let isMore = true; isMore; ) {
+      this.isHeldBack = false;
+      let isTaken = false;
+      for (let thread = 0; thread < this.ports.length; thread++)
+        if (this.ports[thread]?.poll() === true) isTaken = true;
+      // What a thread holds back waits for what another has shown before: it is there by now.
+      isMore = this.isHeldBack && isTaken;
+    }
   }
 
-  /** The same of one thread. */
+  /** The same of one thread; of all if it must wait for others. */
   pollThread(thread: number): void {
+    this.isHeldBack = false;
     this.ports[thread]?.poll();
+    if (this.isHeldBack) this.poll(this.now);
   }
 
   readonly hasWork = (): boolean => {
@@ -331,6 +369,12 @@ export class ThreadedScheduler implements PortSink {
 
   // PortSink, for ports
 
+  isTurn(accelerator: number, turn: number): boolean {
+    if (this.dispatched[accelerator] === turn) return true;
+    this.isHeldBack = true;
+    return false;
+  }
+
   dispatch(
     thread: number,
     batch: number,
@@ -341,11 +385,13 @@ export class ThreadedScheduler implements PortSink {
     execUs: number,
     close: number,
     at: number,
+    openedAt: number,
     members: Float64Array,
   ): void {
+    this.dispatched[accelerator] = this.dispatched[accelerator]! + 1;
     const { model } = this.places[key]!;
     const number = thread * this.batchesMax + batch;
-    this.sink.dispatch(number, accelerator, model, size, members, execAt, execUs, close, at);
+    this.sink.dispatch(number, accelerator, model, size, members, execAt, execUs, close, at, openedAt);
   }
 
   end(_thread: number, tag: number, outcome: number, reason: number, execStartAt: number, at: number): void {
@@ -407,10 +453,11 @@ export class ThreadedScheduler implements PortSink {
     invariant(key < this.options.queuesMax, `at most ${this.options.queuesMax} queues may be open or closing`);
     this.places[key] = { thread, model };
     this.keysOn[thread] = this.keysOn[thread]! + 1;
-    const { execUs, sloUs, lengthMax } = spec;
-    port.send([is.ADD_QUEUE, key, sloUs, lengthMax, execUs.length]);
-    for (let at = 0; at < execUs.length; at += is.IN_WIDTH - 1)
-      port.send([is.TABLE, ...execUs.slice(at, at + is.IN_WIDTH - 1)]);
+    const { execUs, sloUs, lengthMax, rules = [] } = spec;
+    port.send([is.ADD_QUEUE, key, sloUs, lengthMax, execUs.length, rules.length]);
+    const numbers = [...rules, ...execUs];
+    for (let at = 0; at < numbers.length; at += is.IN_WIDTH - 1)
+      port.send([is.TABLE, ...numbers.slice(at, at + is.IN_WIDTH - 1)]);
     return key;
   }
 

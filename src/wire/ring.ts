@@ -6,6 +6,7 @@
  * named outcome: `claim` says -1 and writes nothing.
  */
 import { invariant } from "../core/invariant.js";
+import { waitAsync } from "./wait-async.js";
 
 /** Doubles per record unless a ring is made with another width. */
 export const RING_WIDTH = 12;
@@ -134,15 +135,6 @@ export class RingReader {
    * @returns null when something is available already. It does not keep the process alive.
    */
   waitAsync(): Promise<unknown> | null {
-    const waiter = atomicsWaitAsync(this.control, TAIL, this.head);
-    return waiter.async ? waiter.value : null;
+    return waitAsync(this.control, TAIL, this.head);
   }
 }
-
-type WaitAsync = (
-  array: Int32Array,
-  index: number,
-  value: number,
-) => { async: false; value: string } | { async: true; value: Promise<string> };
-/** In Node since 16, in TypeScript's library only from ES2024. */
-const atomicsWaitAsync = (Atomics as unknown as { waitAsync: WaitAsync }).waitAsync;

@@ -5,6 +5,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { durationUs } from "../../src/core/time.js";
+import type { SchedulerDeployment } from "../../src/serve/live-scheduler.js";
 import { type Ended, FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 const SEED = 20_260_202;
@@ -54,7 +55,7 @@ const specs = [
 
 async function run(
   actions: readonly (typeof action extends fc.Arbitrary<infer T> ? T : never)[],
-  mode: "inline" | "thread",
+  mode: SchedulerDeployment,
 ): Promise<void> {
   const fake = new FakeServer(specs, [group(3)], { schedulerMode: mode, retriesMax: 1 });
   let failing = 0;
@@ -103,6 +104,13 @@ describe("conservation", { retry: 2 }, () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 50, maxLength: 200 }), (actions) => run(actions, "thread")),
       { seed: SEED + 1, numRuns: 4, endOnFailure: true },
+    );
+  });
+
+  it(`the same with the scheduler on many threads (seed ${SEED + 2})`, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(action, { minLength: 50, maxLength: 200 }), (actions) => run(actions, { threads: 2 })),
+      { seed: SEED + 2, numRuns: 4, endOnFailure: true },
     );
   });
 });

@@ -37,11 +37,9 @@ afterAll(async () => {
 afterEach(() => child.kill("SIGKILL"));
 
 /** @returns the HTTP address, once the ready line has come. */
-async function serve(): Promise<string> {
-  child = spawn(process.execPath, [path.join(root, "bin/rubato.js"), "serve", "--http", "0", "--grpc", "0"], {
-    cwd: folder,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+async function serve(...options: string[]): Promise<string> {
+  const command = [path.join(root, "bin/rubato.js"), "serve", "--http", "0", "--grpc", "0", ...options];
+  child = spawn(process.execPath, command, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
   let errors = "";
   child.stderr!.on("data", (chunk) => {
     errors += chunk;
@@ -103,6 +101,18 @@ describe("shutdown (D13)", { retry: 2 }, () => {
     child.kill("SIGTERM");
     expect(await exit).toBe(130);
     clearInterval(sender);
+  });
+
+  it("SIGTERM with the scheduler on threads: what was sent is answered, exit 0", async () => {
+    const file = path.join(folder, "threads.yaml");
+    writeFileSync(file, "groups: {emulated: {kind: emulated}}\ndrain_s: 3\nscheduler: {threads: 2}\n");
+    const url = await serve("--config", file);
+    const exit = exited();
+    const calls = Array.from({ length: 40 }, () => infer(url));
+    await calls[0];
+    child.kill("SIGTERM");
+    expect(new Set(await Promise.all(calls))).toEqual(new Set([200]));
+    expect(await exit).toBe(0);
   });
 
   it("says with exit 2 what is wrong with the configuration, naming file, field, bound and value", async () => {

@@ -31,6 +31,8 @@ interface Accelerator {
   isPresent: boolean;
   slow: number;
   readonly held: Run[];
+  /** Moment of the decision on its last batch. */
+  decidedAt: number;
 }
 
 const MODELS = [
@@ -123,7 +125,12 @@ export class ThreadedChaos implements ThreadedSink {
         },
       });
     this.front = new ThreadedScheduler(this.run, memory, host, this, options.isRecording);
-    this.accelerators = Array.from({ length: ACCELERATORS }, () => ({ isPresent: false, slow: 1, held: [] }));
+    this.accelerators = Array.from({ length: ACCELERATORS }, () => ({
+      isPresent: false,
+      slow: 1,
+      held: [],
+      decidedAt: 0,
+    }));
     this.front.startThread();
     this.addModel();
     for (let id = 0; id < 3; id++) this.join(id);
@@ -320,8 +327,12 @@ export class ThreadedChaos implements ThreadedSink {
     members: Float64Array,
     execAt: number,
     execUs: number,
+    _close: number,
+    at: number,
   ): void {
     const accelerator = this.accelerators[id]!;
+    this.check(at >= accelerator.decidedAt, `accelerator ${id} was sent a batch decided before its last one`);
+    accelerator.decidedAt = at;
     const tags = [...members.subarray(0, size)];
     this.check(size >= 1 && this.models.size >= 0 && model >= 0, `batch of ${size}`);
     this.check(!this.members.has(batch), `batch ${batch} is under way already`);

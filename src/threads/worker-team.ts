@@ -1,0 +1,108 @@
+import { Worker } from "node:worker_threads";
+import { invariant } from "../core/invariant.js";
+import { type ActorTotals, actorTotals, createActorStats } from "./actor-stats.js";
+import type { ActorThreadData, ActorThreadMessage } from "./actor-thread.js";
+import type { ActorReport, HostSetup } from "./hosts.js";
+
+export interface WorkerHostOptions {
+  /** Name and options of the policy (policies/registry). */
+  readonly policy: string;
+  readonly policyOptions: Readonly<Record<string, unknown>>;
+  /** Moment of the host's monotonic clock from which the scheduler's times count, µs. */
+  readonly originUs: number;
+  /**
+   * An actor looks at its rings at most this often, µs: wake-ups cost more than what they are for at high rates. 0: at
+   * once. Plans must allow for it: two to three times this is what a grant takes.
+   */
+  readonly pollUs: number;
+  /** An actor failed: the scheduler is lost. */
+  readonly onError: (error: Error) => void;
+}
+
+/** Number of the rank's thread. */
+export const RANK = -1;
+
+/** A worker thread, and which schedulers have started their actor in it. */
+interface Crew {
+  readonly isThere: Promise<void>;
+  readonly reports: Promise<readonly ActorReport[]>;
+  readonly started: Set<number>;
+}
+
+/**
+ * The worker threads of one scheduler, or of several side by side: then thread n runs queue actor n of each, and one
+ * thread the ranks of all. Several have as many threads each, share their bells (createMemory) and start the same
+ * threads: an actor is there from when the first of them starts it.
+ */
+export class WorkerTeam {
+  private readonly setups: readonly HostSetup[];
+  private readonly options: WorkerHostOptions;
+  private readonly stats: SharedArrayBuffer;
+  private readonly crews = new Map<number, Crew>();
+  private readonly workers = new Set<Worker>();
+
+  constructor(setups: readonly HostSetup[], options: WorkerHostOptions) {
+    const bells = setups[0]?.memory.bells;
+    invariant(
+      setups.every(({ memory }) => memory.bells === bells),
+      "schedulers whose actors share threads must share bells",
+    );
+    this.setups = setups;
+    this.options = options;
+    this.stats = createActorStats(setups[0]!.options.threadsMax + 1);
+  }
+
+  /** Measurements over all threads. */
+  get totals(): ActorTotals {
+    return actorTotals(this.stats);
+  }
+
+  /** Starts the actor of a queue thread, or the RANK, of one scheduler. @returns when it has stopped. */
+  async start(thread: number, setup: HostSetup): Promise<ActorReport> {
+    const index = this.setups.indexOf(setup);
+    invariant(index >= 0, "a scheduler's threads are started by its own team");
+    let crew = this.crews.get(thread);
+    if (crew === undefined || crew.started.has(index)) {
+      crew = { ...this.launch(thread), started: new Set() };
+      this.crews.set(thread, crew);
+    }
+    crew.started.add(index);
+    return (await crew.reports)[index]!;
+  }
+
+  /** Resolves when every thread that was started takes records, or has ended. */
+  async allThere(): Promise<void> {
+    await Promise.all([...this.crews.values()].map(({ isThere }) => isThere));
+  }
+
+  /** Ends every thread at once, whatever it holds. Resolves when all have ended. */
+  async terminate(): Promise<void> {
+    await Promise.all([...this.workers].map((worker) => worker.terminate()));
+  }
+
+  private launch(thread: number): Omit<Crew, "started"> {
+    const { onError, ...rest } = this.options;
+    const { setups, stats } = this;
+    const workerData: ActorThreadData = { thread, setups, stats, ...rest };
+    // Threads run what is built, also when this file is run from its source (tests).
+    const file = new URL("../../dist/threads/actor-thread.js", import.meta.url);
+    const worker = new Worker(file, { workerData, name: thread === RANK ? "rank" : `queues-${thread}` });
+    this.workers.add(worker);
+    worker.on("error", onError);
+    let last: readonly ActorReport[] = setups.map(() => ({ log: null, turns: 0, grants: 0, cpuUs: null }));
+    const isThere = new Promise<void>((resolve) => {
+      worker.on("message", (message: ActorThreadMessage) => {
+        if (message === "started") resolve();
+        else last = message;
+      });
+      worker.on("exit", () => resolve());
+    });
+    const reports = new Promise<readonly ActorReport[]>((resolve) => {
+      worker.on("exit", () => {
+        this.workers.delete(worker);
+        resolve(last);
+      });
+    });
+    return { isThere, reports };
+  }
+}
