@@ -73,6 +73,20 @@ export const policyOptionSchemas = {
           "Heads that keep a batch below its target are set aside and given up only when a batch leaves without them; until " +
             "then they may return. false: given up at once, as deferred does.",
         ),
+      look_ahead: z
+        .boolean()
+        .default(true)
+        .describe(
+          "A batch that cannot hold all gives up more heads where a projection of the next launches then loses fewer requests " +
+            "in all. Only for a model alone on its accelerators, up to 64 of them.",
+        ),
+      leave_when_enough: z
+        .boolean()
+        .default(true)
+        .describe(
+          "A batch leaves as soon as an accelerator idles once it is so large that waiting for one more request costs more " +
+            "accelerator time than it saves: at once with one accelerator, hardly ever with more than six.",
+        ),
       early: z
         .number()
         .min(0)

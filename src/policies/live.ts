@@ -99,12 +99,15 @@ export function liveWindow(
     return { opens: "frontrun", timeoutUs: 0, drop, idleDispatch, ...common };
   }
   if (policy === "deferred+") {
-    const { idle_dispatch, drop_by_strain, heads_return, feedback, target } = options as DeferredPlusOptions;
+    const { idle_dispatch, drop_by_strain, heads_return, feedback, look_ahead, leave_when_enough, target } =
+      options as DeferredPlusOptions;
     const plus = {
       keepUp: (target ?? "keep-up") === "keep-up",
       strain: drop_by_strain ?? false,
       headsReturn: heads_return ?? false,
       feedback: feedback ?? true,
+      lookAhead: look_ahead ?? true,
+      leaveWhenEnough: leave_when_enough ?? true,
     };
     const idleDispatch = idle_dispatch ?? defaults.idleDispatch;
     return { opens: "frontrun", timeoutUs: 0, drop: "window", idleDispatch, ...common, plus };
@@ -125,7 +128,8 @@ const DROPS = ["window", "infeasible", "expired"] as const;
 /** Numbers that `encodeWindow` writes. */
 export const WINDOW_NUMBERS = 8;
 
-const PARTS = ["keepUp", "strain", "headsReturn", "feedback"] as const;
+/** In the order of their bits: new ones go last, where logs of before them have 0. */
+const PARTS = ["keepUp", "strain", "headsReturn", "feedback", "lookAhead", "leaveWhenEnough"] as const;
 
 export function encodeWindow(window: LiveWindow, into: Float64Array, offset: number): void {
   into[offset] = OPENS.indexOf(window.opens);
@@ -164,5 +168,12 @@ export function decodeWindow(from: Float64Array, offset: number): LiveWindow {
 function decodeParts(bits: number | undefined): LiveWindow["plus"] {
   if (bits === undefined || bits === 0) return null;
   const has = (at: number): boolean => (bits & (2 << at)) !== 0;
-  return { keepUp: has(0), strain: has(1), headsReturn: has(2), feedback: has(3) };
+  return {
+    keepUp: has(0),
+    strain: has(1),
+    headsReturn: has(2),
+    feedback: has(3),
+    lookAhead: has(4),
+    leaveWhenEnough: has(5),
+  };
 }

@@ -22,6 +22,10 @@ export interface DeferredPlusOptions {
   readonly drop_by_strain?: boolean;
   /** Heads that keep a batch small are given up when it leaves, not before: until then they may return. Default false. */
   readonly heads_return?: boolean;
+  /** Give up more heads where a projection of the next launches then loses fewer requests in all; a model that is alone. Default true. */
+  readonly look_ahead?: boolean;
+  /** With few accelerators: a batch large enough leaves as soon as one idles. Default true. */
+  readonly leave_when_enough?: boolean;
   /** How much before its window a batch may leave, or compete for an accelerator, in its execution time over the number of accelerators. Default 0.5. */
   readonly early?: number;
   /** The same for each idle accelerator beyond the first, over the root of their number. Default 2. */

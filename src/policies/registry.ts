@@ -100,6 +100,8 @@ export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
           strain: options.drop_by_strain ?? false,
           headsReturn: options.heads_return ?? false,
           feedback: options.feedback ?? true,
+          lookAhead: options.look_ahead ?? true,
+          leaveWhenEnough: options.leave_when_enough ?? true,
         },
       }),
     createArbiter: (core) =>
