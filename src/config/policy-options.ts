@@ -104,6 +104,15 @@ export const policyOptionSchemas = {
         .describe(
           "The same for each idle accelerator beyond the first, divided by the root of the number of accelerators. 0: none.",
         ),
+      early_by_gap: z
+        .number()
+        .min(0)
+        .max(10)
+        .default(0.8)
+        .describe(
+          "With one idle accelerator: earlier by this part of how much sooner the next one comes free than in even turns, or " +
+            "later where it comes free later. 0: not at all.",
+        ),
       burst_aware: z
         .boolean()
         .default(true)

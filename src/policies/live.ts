@@ -5,7 +5,7 @@
 import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueSpec } from "../core/policy.js";
 import type { QueuePlusOptions } from "./deferred/queue-plus.js";
-import { PLUS_EARLY, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
+import { PLUS_EARLY, PLUS_EARLY_BY_GAP, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type { DeferredOptions, DeferredPlusOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
@@ -62,6 +62,7 @@ export function livePolicy(): Policy {
           load: loadOf(core),
           early: PLUS_EARLY,
           earlyPerIdle: PLUS_EARLY_PER_IDLE,
+          earlyByGap: PLUS_EARLY_BY_GAP,
           burstAware: true,
           // Measured scales differ by noise: the lowest id keeps work together.
           fastestFirst: false,

@@ -30,7 +30,9 @@ export interface DeferredPlusOptions {
   readonly early?: number;
   /** The same for each idle accelerator beyond the first, over the root of their number. Default 2. */
   readonly early_per_idle?: number;
-  /** Multiply that by the measured dispersion of arrivals. Default true. */
+  /** The last idle accelerator: earlier by this part of how much sooner than usual the next one comes free, or later. Default 0.8. */
+  readonly early_by_gap?: number;
+  /** Multiply early_per_idle by the measured dispersion of arrivals. Default true. */
   readonly burst_aware?: boolean;
   /** Models that lose more of their requests than others go before them. Default true. */
   readonly feedback?: boolean;

@@ -10,7 +10,7 @@ import { ShepherdArbiter } from "./baselines/shepherd-arbiter.js";
 import { ShepherdQueue } from "./baselines/shepherd-queue.js";
 import { TensorflowQueue } from "./baselines/tensorflow-queue.js";
 import { TritonQueue } from "./baselines/triton-queue.js";
-import { PLUS_EARLY, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
+import { PLUS_EARLY, PLUS_EARLY_BY_GAP, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type {
@@ -111,6 +111,7 @@ export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
           load: loadOf(core),
           early: options.early ?? PLUS_EARLY,
           earlyPerIdle: options.early_per_idle ?? PLUS_EARLY_PER_IDLE,
+          earlyByGap: options.early_by_gap ?? PLUS_EARLY_BY_GAP,
           burstAware: options.burst_aware ?? true,
           fastestFirst: options.fastest_first ?? true,
         },

@@ -522,6 +522,7 @@ export function variantsOf(
           target: "auto",
           early: 0,
           early_per_idle: 0,
+          early_by_gap: 0,
           feedback: false,
           look_ahead: false,
           leave_when_enough: false,

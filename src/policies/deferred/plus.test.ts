@@ -226,15 +226,25 @@ describe("simulated", () => {
     expect(worst(scenario, "deferred+", { feedback: false })).toBeGreaterThan(0.03);
   });
 
-  it("one accelerator at 500/s: at most 1 % bad looking ahead and never waiting, more without", () => {
+  it("one accelerator at 510/s: at most 1 % bad looking ahead and never waiting, more without", () => {
     const fields = {
       accelerators: 1,
       models: [{ name: "m", profile: { alpha_ms: 1, beta_ms: 1.68 }, slo_ms: 12.5 }],
       arrivals: poisson,
     };
-    const scenario = scenarioOf(fields, 500, 120);
+    const scenario = scenarioOf(fields, 510, 120);
     expect(worst(scenario, "deferred+")).toBeLessThan(0.01);
     expect(worst(scenario, "deferred+", { look_ahead: false, leave_when_enough: false })).toBeGreaterThan(0.01);
+  });
+
+  it("four accelerators, small batches, at 2300/s: windows by the gap to the next free one lose fewer", () => {
+    const fields = {
+      accelerators: 4,
+      models: [{ name: "m", profile: { alpha_ms: 1, beta_ms: 2.12 }, slo_ms: 9 }],
+      arrivals: poisson,
+    };
+    const scenario = scenarioOf(fields, 2300, 60);
+    expect(worst(scenario, "deferred+") * 1.1).toBeLessThan(worst(scenario, "deferred+", { early_by_gap: 0 }));
   });
 
   it("with every part off it does what deferred does", () => {
@@ -242,6 +252,7 @@ describe("simulated", () => {
       target: "auto",
       early: 0,
       early_per_idle: 0,
+      early_by_gap: 0,
       feedback: false,
       look_ahead: false,
       leave_when_enough: false,

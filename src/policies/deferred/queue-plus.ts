@@ -159,9 +159,9 @@ export class QueuePlus {
     return this.boost === 0 ? 0 : Math.floor(this.boost * this.options.load.intervalUs);
   }
 
-  /** How much before its window a batch of this execution time may leave now, whole µs. */
-  earlyUs(execUs: number): number {
-    return this.options.load.earlyUs(execUs);
+  /** How much before its window the batch that is being granted may leave, whole µs. */
+  get earlyUs(): number {
+    return this.options.load.earlyUs;
   }
 
   batchSent(execUs: number): void {

@@ -18,7 +18,9 @@ const COLUMNS = 3;
  * written by one actor and read by others.
  */
 export class SharedLoad {
-  /** How much before its window an offer may leave now, as a part of its execution time; set by the arbiter. */
+  /** How much before its window the offer that is being granted may leave now, whole µs; set by the arbiter. */
+  earlyUs = 0;
+  /** How much an offer may on average, as a part of its execution time. */
   early = 0;
   /** Requests given up, of all queues, since the start. */
   bad = 0;
@@ -103,11 +105,6 @@ export class SharedLoad {
   get dispersion(): number {
     const total = this.totals[ARRIVALS]!;
     return total > 0 ? Math.max(1, this.totals[DISPERSION]! / total) : 1;
-  }
-
-  /** Whole µs. */
-  earlyUs(execUs: number): number {
-    return Math.floor(this.early * execUs);
   }
 
   batchSent(execUs: number): void {

@@ -188,7 +188,7 @@ export class WindowQueue implements Queue {
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
     const opensAt = retry || isDue ? at : this.opensAt(size, at);
     const isIdleDispatch = this.recent !== null && opensAt > startAt;
-    const isEarly = this.isTooEarly(opensAt, size, startAt + this.decisionUs);
+    const isEarly = this.isTooEarly(opensAt, startAt + this.decisionUs);
     this.aheadUs = this.decisionUs;
     if (size === 0 || (isEarly && this.recent === null)) {
       if (retry) this.publishSolo(at);
@@ -258,8 +258,8 @@ export class WindowQueue implements Queue {
     this.size = rest === 0 ? 0 : this.largestBy(pending.deadlineAt(this.aside), at, rest, Math.min(base, rest));
   }
 
-  private isTooEarly(opensAt: number, size: number, at: number): boolean {
-    return opensAt - (this.plus?.earlyUs(this.fastUs[size]!) ?? 0) > at;
+  private isTooEarly(opensAt: number, at: number): boolean {
+    return opensAt - (this.plus?.earlyUs ?? 0) > at;
   }
 
   /** Where the batch cannot hold all: may giving up more heads now cost fewer requests in all? Then those are set aside too. @returns whether any were. */
@@ -267,7 +267,7 @@ export class WindowQueue implements Queue {
     const { plus, pending, aside, sizeMax } = this;
     if (plus === null || this.size === 0 || this.size === sizeMax) return false;
     const isHeldWhole = this.size === pending.length - aside;
-    if (isHeldWhole && (aside === 0 || this.isTooEarly(this.opensAt(this.size, at), this.size, at))) return false;
+    if (isHeldWhole && (aside === 0 || this.isTooEarly(this.opensAt(this.size, at), at))) return false;
     const { perUs } = this.rate;
     if (!(perUs > 0)) return false;
     const { planUs, target } = this;
