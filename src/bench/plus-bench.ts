@@ -26,9 +26,12 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Parts of deferred+, each switched to what deferred does (or, where it is off by default, on). */
 export const ABLATION: readonly (readonly [string, Options])[] = [
   ["target as deferred", { target: "auto" }],
-  ["no early windows", { early: 0, early_per_idle: 0 }],
+  ["no early windows", { early: 0, early_per_idle: 0, early_by_gap: 0 }],
   ["not burst-aware", { burst_aware: false }],
+  ["not by the gap to the next free one", { early_by_gap: 0 }],
   ["no feedback", { feedback: false }],
+  ["no looking ahead", { look_ahead: false }],
+  ["always waits for the window", { leave_when_enough: false }],
   ["rate over 5 s", { rate_window_s: 5 }],
   ["with heads_return", { heads_return: true }],
   ["with drop_by_strain", { drop_by_strain: true }],

@@ -73,6 +73,20 @@ export const policyOptionSchemas = {
           "Heads that keep a batch below its target are set aside and given up only when a batch leaves without them; until " +
             "then they may return. false: given up at once, as deferred does.",
         ),
+      look_ahead: z
+        .boolean()
+        .default(true)
+        .describe(
+          "A batch that cannot hold all gives up more heads where a projection of the next launches then loses fewer requests " +
+            "in all. Only for a model alone on its accelerators, up to 64 of them.",
+        ),
+      leave_when_enough: z
+        .boolean()
+        .default(true)
+        .describe(
+          "A batch leaves as soon as an accelerator idles once it is so large that waiting for one more request costs more " +
+            "accelerator time than it saves: at once with one accelerator, hardly ever with more than six.",
+        ),
       early: z
         .number()
         .min(0)
@@ -89,6 +103,15 @@ export const policyOptionSchemas = {
         .default(2)
         .describe(
           "The same for each idle accelerator beyond the first, divided by the root of the number of accelerators. 0: none.",
+        ),
+      early_by_gap: z
+        .number()
+        .min(0)
+        .max(10)
+        .default(0.8)
+        .describe(
+          "With one idle accelerator: earlier by this part of how much sooner the next one comes free than in even turns, or " +
+            "later where it comes free later. 0: not at all.",
         ),
       burst_aware: z
         .boolean()

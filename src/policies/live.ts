@@ -5,7 +5,7 @@
 import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueSpec, SeparablePolicy } from "../core/policy.js";
 import type { QueuePlusOptions } from "./deferred/queue-plus.js";
-import { PLUS_EARLY, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
+import { PLUS_EARLY, PLUS_EARLY_BY_GAP, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import type { DeferredOptions, DeferredPlusOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
@@ -62,6 +62,7 @@ export function livePolicy(): Policy {
           load: loadOf(core),
           early: PLUS_EARLY,
           earlyPerIdle: PLUS_EARLY_PER_IDLE,
+          earlyByGap: PLUS_EARLY_BY_GAP,
           burstAware: true,
           // Measured scales differ by noise: the lowest id keeps work together.
           fastestFirst: false,
@@ -121,12 +122,15 @@ export function liveWindow(
     return { opens: "frontrun", timeoutUs: 0, drop, idleDispatch, ...common };
   }
   if (policy === "deferred+") {
-    const { idle_dispatch, drop_by_strain, heads_return, feedback, target } = options as DeferredPlusOptions;
+    const { idle_dispatch, drop_by_strain, heads_return, feedback, look_ahead, leave_when_enough, target } =
+      options as DeferredPlusOptions;
     const plus = {
       keepUp: (target ?? "keep-up") === "keep-up",
       strain: drop_by_strain ?? false,
       headsReturn: heads_return ?? false,
       feedback: feedback ?? true,
+      lookAhead: look_ahead ?? true,
+      leaveWhenEnough: leave_when_enough ?? true,
     };
     const idleDispatch = idle_dispatch ?? defaults.idleDispatch;
     return { opens: "frontrun", timeoutUs: 0, drop: "window", idleDispatch, ...common, plus };
@@ -147,7 +151,8 @@ const DROPS = ["window", "infeasible", "expired"] as const;
 /** Numbers that `encodeWindow` writes. */
 export const WINDOW_NUMBERS = 8;
 
-const PARTS = ["keepUp", "strain", "headsReturn", "feedback"] as const;
+/** In the order of their bits: new ones go last, where logs of before them have 0. */
+const PARTS = ["keepUp", "strain", "headsReturn", "feedback", "lookAhead", "leaveWhenEnough"] as const;
 
 export function encodeWindow(window: LiveWindow, into: Float64Array, offset: number): void {
   into[offset] = OPENS.indexOf(window.opens);
@@ -186,5 +191,12 @@ export function decodeWindow(from: Float64Array, offset: number): LiveWindow {
 function decodeParts(bits: number | undefined): LiveWindow["plus"] {
   if (bits === undefined || bits === 0) return null;
   const has = (at: number): boolean => (bits & (2 << at)) !== 0;
-  return { keepUp: has(0), strain: has(1), headsReturn: has(2), feedback: has(3) };
+  return {
+    keepUp: has(0),
+    strain: has(1),
+    headsReturn: has(2),
+    feedback: has(3),
+    lookAhead: has(4),
+    leaveWhenEnough: has(5),
+  };
 }

@@ -22,11 +22,17 @@ export interface DeferredPlusOptions {
   readonly drop_by_strain?: boolean;
   /** Heads that keep a batch small are given up when it leaves, not before: until then they may return. Default false. */
   readonly heads_return?: boolean;
+  /** Give up more heads where a projection of the next launches then loses fewer requests in all; a model that is alone. Default true. */
+  readonly look_ahead?: boolean;
+  /** With few accelerators: a batch large enough leaves as soon as one idles. Default true. */
+  readonly leave_when_enough?: boolean;
   /** How much before its window a batch may leave, or compete for an accelerator, in its execution time over the number of accelerators. Default 0.5. */
   readonly early?: number;
   /** The same for each idle accelerator beyond the first, over the root of their number. Default 2. */
   readonly early_per_idle?: number;
-  /** Multiply that by the measured dispersion of arrivals. Default true. */
+  /** The last idle accelerator: earlier by this part of how much sooner than usual the next one comes free, or later. Default 0.8. */
+  readonly early_by_gap?: number;
+  /** Multiply early_per_idle by the measured dispersion of arrivals. Default true. */
   readonly burst_aware?: boolean;
   /** Models that lose more of their requests than others go before them. Default true. */
   readonly feedback?: boolean;

@@ -10,7 +10,7 @@ import { ShepherdArbiter } from "./baselines/shepherd-arbiter.js";
 import { ShepherdQueue } from "./baselines/shepherd-queue.js";
 import { TensorflowQueue } from "./baselines/tensorflow-queue.js";
 import { TritonQueue } from "./baselines/triton-queue.js";
-import { PLUS_EARLY, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
+import { PLUS_EARLY, PLUS_EARLY_BY_GAP, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
 import { LIVE_ON_THREADS, separableLivePolicy } from "./live.js";
@@ -101,6 +101,8 @@ export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
           strain: options.drop_by_strain ?? false,
           headsReturn: options.heads_return ?? false,
           feedback: options.feedback ?? true,
+          lookAhead: options.look_ahead ?? true,
+          leaveWhenEnough: options.leave_when_enough ?? true,
         },
       }),
     createArbiter: (core) =>
@@ -110,6 +112,7 @@ export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
           load: loadOf(core),
           early: options.early ?? PLUS_EARLY,
           earlyPerIdle: options.early_per_idle ?? PLUS_EARLY_PER_IDLE,
+          earlyByGap: options.early_by_gap ?? PLUS_EARLY_BY_GAP,
           burstAware: options.burst_aware ?? true,
           fastestFirst: options.fastest_first ?? true,
         },

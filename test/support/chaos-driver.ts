@@ -518,7 +518,17 @@ export function variantsOf(
       return [
         of({}),
         of({ drop_by_strain: true, heads_return: true, early: 3, early_per_idle: 4 }),
-        of({ target: "auto", early: 0, early_per_idle: 0, feedback: false, fastest_first: false, timer_slack_us: 300 }),
+        of({
+          target: "auto",
+          early: 0,
+          early_per_idle: 0,
+          early_by_gap: 0,
+          feedback: false,
+          look_ahead: false,
+          leave_when_enough: false,
+          fastest_first: false,
+          timer_slack_us: 300,
+        }),
       ];
     case "eager":
       return [of({}), of({ drop: "window" }), of({ drop: "expired" }, false)];

@@ -3,10 +3,12 @@ import { describe, expect, it, test } from "vitest";
 import { expandScenario, scenarioFrom, withRate } from "../../config/scenario.js";
 import { sourceOf } from "../../config/source.js";
 import { AcceleratorTable } from "../../core/accelerator-table.js";
+import { DeadlineQueue } from "../../core/deadline-queue.js";
 import { linearTable } from "../../core/latency.js";
 import { RateMeter } from "../../core/rate-meter.js";
 import { stream } from "../../sim/random.js";
 import { simulate, simulateBadRates } from "../../sim/simulate.js";
+import { LookAhead } from "./look-ahead.js";
 import { QueuePlus } from "./queue-plus.js";
 import { SharedLoad } from "./shared-load.js";
 import { keepUpSize, targetSize } from "./target-size.js";
@@ -17,7 +19,14 @@ function accelerators(scales: readonly number[]): AcceleratorTable {
   return table;
 }
 
-const PARTS = { keepUp: true, strain: false, headsReturn: false, feedback: true };
+const PARTS = {
+  keepUp: true,
+  strain: false,
+  headsReturn: false,
+  feedback: true,
+  lookAhead: true,
+  leaveWhenEnough: true,
+};
 /** Symphony's ResNet50 (Table 2). */
 const RESNET = linearTable(1053, 5072, 18);
 
@@ -92,6 +101,67 @@ describe("feedback", () => {
   });
 });
 
+describe("look ahead", () => {
+  const MS = 1000;
+  const queueOf = (deadlinesMs: readonly number[]): DeadlineQueue => {
+    const pending = new DeadlineQueue();
+    for (const [handle, deadline] of deadlinesMs.entries()) pending.push(handle, deadline * MS);
+    return pending;
+  };
+
+  it("one accelerator, four waiting: keeping the head loses two of those behind it, giving it up loses it alone", () => {
+    const pending = queueOf([2, 4, 4, 4]);
+    const outlook = {
+      planUs: linearTable(MS, MS, 4),
+      sizeMax: 4,
+      sloUs: 4 * MS,
+      ratePerUs: 1e-9,
+      target: 1,
+      enough: 0,
+      early: 0,
+    };
+    const ahead = new LookAhead(4);
+    expect(ahead.lost(pending, outlook, new Float64Array(4), 0, 0, 1, 0)).toBe(2);
+    expect(ahead.lost(pending, outlook, new Float64Array(4), 0, 1, 3, 0)).toBe(1);
+  });
+
+  it("gives up heads for those behind them when the next accelerator is far, and none when it is near", () => {
+    const exec = linearTable(MS, 8800, 41);
+    const pending = queueOf(Array.from({ length: 34 }, (_, index) => 28.1 + 0.65 * index));
+    const outlook = {
+      planUs: exec,
+      sizeMax: 41,
+      sloUs: 49_900,
+      ratePerUs: 1.34e-3,
+      target: 18,
+      enough: Number.POSITIVE_INFINITY,
+      early: 0.25,
+    };
+    const sizeOf = (index: number) => {
+      let size = 1;
+      while (size < pending.length - index && exec[size + 1]! <= pending.deadlineAt(index)) size++;
+      return size;
+    };
+    const givenUp = (nextFreeMs: number): number => {
+      const table = accelerators([1, 1]);
+      table.running[1] = 1;
+      table.freeAt[1] = nextFreeMs * MS;
+      const queue = new QueuePlus(0, { load: new SharedLoad(table), ...PARTS });
+      return queue.headsToGiveUp(pending, 0, 0, 0, outlook, sizeOf);
+    };
+    expect(givenUp(8)).toBe(0);
+    // Three more lost now, two fewer in all: 7 without.
+    expect(givenUp(18)).toBe(3);
+  });
+});
+
+test("enough: one accelerator never waits, two wait for few, eight for more than the window allows", () => {
+  const enough = (count: number, saving: number) => new SharedLoad(accelerators(Array(count).fill(1))).enough(saving);
+  expect(enough(1, 5)).toBe(0);
+  expect(enough(2, 1)).toBe(1.25);
+  expect(enough(8, 4.8)).toBeGreaterThan(18);
+});
+
 test("strain: 1 when all work in even turns, 0 when all idle", () => {
   const table = accelerators(Array(5).fill(1));
   const load = new SharedLoad(table);
@@ -156,12 +226,36 @@ describe("simulated", () => {
     expect(worst(scenario, "deferred+", { feedback: false })).toBeGreaterThan(0.03);
   });
 
+  it("one accelerator at 510/s: at most 1 % bad looking ahead and never waiting, more without", () => {
+    const fields = {
+      accelerators: 1,
+      models: [{ name: "m", profile: { alpha_ms: 1, beta_ms: 1.68 }, slo_ms: 12.5 }],
+      arrivals: poisson,
+    };
+    const scenario = scenarioOf(fields, 510, 120);
+    expect(worst(scenario, "deferred+")).toBeLessThan(0.01);
+    expect(worst(scenario, "deferred+", { look_ahead: false, leave_when_enough: false })).toBeGreaterThan(0.01);
+  });
+
+  it("four accelerators, small batches, at 2300/s: windows by the gap to the next free one lose fewer", () => {
+    const fields = {
+      accelerators: 4,
+      models: [{ name: "m", profile: { alpha_ms: 1, beta_ms: 2.12 }, slo_ms: 9 }],
+      arrivals: poisson,
+    };
+    const scenario = scenarioOf(fields, 2300, 60);
+    expect(worst(scenario, "deferred+") * 1.1).toBeLessThan(worst(scenario, "deferred+", { early_by_gap: 0 }));
+  });
+
   it("with every part off it does what deferred does", () => {
     const off = {
       target: "auto",
       early: 0,
       early_per_idle: 0,
+      early_by_gap: 0,
       feedback: false,
+      look_ahead: false,
+      leave_when_enough: false,
       fastest_first: false,
       rate_window_s: 5,
     };

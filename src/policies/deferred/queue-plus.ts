@@ -1,4 +1,7 @@
+import type { AcceleratorId } from "../../core/accelerator-table.js";
+import type { DeadlineQueue } from "../../core/deadline-queue.js";
 import type { QueueKey } from "../../core/policy.js";
+import { LookAhead, type Outlook } from "./look-ahead.js";
 import type { SharedLoad } from "./shared-load.js";
 import { keepUpSize } from "./target-size.js";
 
@@ -9,10 +12,14 @@ export interface QueuePlusOptions {
   readonly strain: boolean;
   readonly headsReturn: boolean;
   readonly feedback: boolean;
+  readonly lookAhead: boolean;
+  readonly leaveWhenEnough: boolean;
 }
 
 /** How much more of the target the drop rule protects per unit of strain above 1. */
 const STRAIN_GAIN = 0.6;
+/** No look ahead with more accelerators: what a batch keeps or loses is made up for by the next one that comes free. */
+const LOOKED_AT = 64;
 /**
  * Boost in intervals per request given up, and its limit: with more than fits, all models give up many and boosts wander;
  * a window that opens many intervals early makes small batches, where none can be afforded.
@@ -31,6 +38,10 @@ const BOOST_MAX = 4;
 export class QueuePlus {
   private boost = 0;
   private badSeen = 0;
+  /** Batch size from which nothing is waited for. */
+  private enough = Number.POSITIVE_INFINITY;
+  private readonly othersFreeAt = new Float64Array(LOOKED_AT);
+  private readonly ahead = new LookAhead(LOOKED_AT);
   private readonly key: QueueKey;
   private readonly options: QueuePlusOptions;
 
@@ -51,7 +62,8 @@ export class QueuePlus {
    * @param largest targetSize at this rate. @param dispersion see SharedLoad.say.
    */
   target(execUs: Float64Array, largest: number, ratePerUs: number, dispersion: number): number {
-    const { load, keepUp } = this.options;
+    const { load, keepUp, leaveWhenEnough } = this.options;
+    if (leaveWhenEnough) this.enough = load.enough(savingOver(execUs));
     if (Number.isNaN(ratePerUs)) return largest;
     const costUs = execUs[largest]! / largest;
     load.say(this.key, ratePerUs, ratePerUs * costUs, dispersion);
@@ -82,9 +94,67 @@ export class QueuePlus {
     if (this.options.feedback) this.boost += BOOST_STEP;
   }
 
+  /**
+   * How many heads to give up for the batch that is about to leave: more of them, or fewer, as long as the projection
+   * (LookAhead) loses fewer requests in all.
+   *
+   * @param first heads set aside already. @param sizeOf the largest batch that the head at an index allows.
+   */
+  headsToGiveUp(
+    pending: DeadlineQueue,
+    granted: AcceleratorId,
+    first: number,
+    at: number,
+    outlook: Outlook,
+    sizeOf: (index: number) => number,
+  ): number {
+    if (!this.looksAhead) return first;
+    const others = this.options.load.othersFreeAt(granted, at, this.othersFreeAt);
+    const lostFrom = (index: number, size: number): number =>
+      this.ahead.lost(pending, outlook, this.othersFreeAt, others, index, size, at);
+    const sizeNow = sizeOf(first);
+    let best = first;
+    let least = lostFrom(first, sizeNow);
+    let size = sizeNow;
+    for (let index = first + 1; index < pending.length && index < least && size < outlook.sizeMax; index++) {
+      if (sizeOf(index) <= size) continue;
+      size = sizeOf(index);
+      const lost = lostFrom(index, size);
+      if (lost > least) break;
+      if (lost < least) {
+        least = lost;
+        best = index;
+      }
+    }
+    if (best > first) return best;
+    for (let index = first - 1; index >= 0; index--) {
+      if (index > 0 && sizeOf(index - 1) === sizeOf(index)) continue;
+      const lost = lostFrom(index, sizeOf(index));
+      if (lost >= least) break;
+      least = lost;
+      best = index;
+    }
+    return best;
+  }
+
   /** Heads set aside are given up only when a batch leaves without them. */
-  get headsReturn(): boolean {
-    return this.options.headsReturn;
+  get setsHeadsAside(): boolean {
+    return this.options.headsReturn || this.looksAhead;
+  }
+
+  private get looksAhead(): boolean {
+    const { load, lookAhead } = this.options;
+    return lookAhead && load.isAlone(this.key) && load.accelerators.count <= LOOKED_AT;
+  }
+
+  /** Nothing is waited for any more. */
+  isEnough(size: number): boolean {
+    return size >= this.enough;
+  }
+
+  /** What a projection is to know of waiting. */
+  get waits(): { readonly enough: number; readonly early: number } {
+    return { enough: this.enough, early: this.options.load.early };
   }
 
   /** How far forward, whole µs. */
@@ -92,12 +162,19 @@ export class QueuePlus {
     return this.boost === 0 ? 0 : Math.floor(this.boost * this.options.load.intervalUs);
   }
 
-  /** How much before its window a batch of this execution time may leave now, whole µs. */
-  earlyUs(execUs: number): number {
-    return this.options.load.earlyUs(execUs);
+  /** How much before its window the batch that is being granted may leave, whole µs. */
+  get earlyUs(): number {
+    return this.options.load.earlyUs;
   }
 
   batchSent(execUs: number): void {
     this.options.load.batchSent(execUs);
   }
+}
+
+/** beta / alpha of the line through the times of one and of the most; 0 where a batch holds one. */
+function savingOver(execUs: Float64Array): number {
+  const sizeMax = execUs.length - 2;
+  const riseUs = execUs[sizeMax]! - execUs[1]!;
+  return Math.max(0, (sizeMax * execUs[1]! - execUs[sizeMax]!) / Math.max(1, riseUs));
 }

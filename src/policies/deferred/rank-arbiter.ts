@@ -28,13 +28,16 @@ export interface ArbiterPlusOptions {
   /** And for each further idle accelerator, over the root of all, times the dispersion of arrivals where `burstAware`. */
   readonly earlyPerIdle: number;
   readonly burstAware: boolean;
+  /** Part of the time by which the next accelerator comes free sooner than usual that the window of the last idle one opens earlier, or later. */
+  readonly earlyByGap: number;
   /** The fastest idle accelerator goes first, the lowest id among equals. */
   readonly fastestFirst: boolean;
 }
 
-/** Defaults of `early` and `earlyPerIdle`, in scenarios and live (decision 004). */
+/** Defaults of `early`, `earlyPerIdle` and `earlyByGap`, in scenarios and live (decision 004). */
 export const PLUS_EARLY = 0.5;
 export const PLUS_EARLY_PER_IDLE = 2;
+export const PLUS_EARLY_BY_GAP = 0.8;
 
 /** Decisions at one moment, far above what queues and accelerators can need: ends the process rather than hang it. */
 const TURNS_MAX = 1_000_000;
@@ -157,6 +160,8 @@ export class RankArbiter implements Arbiter {
 
   wake(at: number): void {
     if (this.lookAt <= at) this.look(at);
+    // Forgets those that are overdue: no gap is measured to them.
+    if (this.plus !== null) this.nextFree(at);
     for (let turn = 0; ; turn++) {
       if (turn > TURNS_MAX) violated(`the arbiter took ${turn} decisions at ${at} without coming to rest`);
       if (this.core.mustWait) return;
@@ -206,7 +211,7 @@ export class RankArbiter implements Arbiter {
       }
     }
     this.open.remove(key);
-    if (this.plus !== null) this.plus.load.early = this.earliness(this.idle.size + 1);
+    if (this.plus !== null) this.sayEarliness(key, this.idle.size + 1);
     const batch = core.grant(key, id, at);
     if (batch === ASKED) this.hasAsked(key, id, ASKED_IDLE);
     else if (batch >= 0) this.noteBusy(id);
@@ -235,8 +240,8 @@ export class RankArbiter implements Arbiter {
     const id = this.nextFree(at);
     if (id < 0) return;
     this.open.remove(key);
+    if (this.plus !== null) this.sayEarliness(key, 0);
     this.busy.remove(id);
-    if (this.plus !== null) this.plus.load.early = this.earliness(1);
     const batch = this.core.grant(key, id, at);
     if (batch === ASKED) this.hasAsked(key, id, ASKED_AHEAD);
     else if (batch < 0) this.declinedAhead(key, id, this.isStillOffered(key, at));
@@ -287,7 +292,7 @@ export class RankArbiter implements Arbiter {
   private isStillOffered(key: QueueKey, at: number): boolean {
     const { offers } = this.core;
     if (this.idleDispatch) return offers.size[key]! > 0;
-    const earlyUs = this.plus === null ? 0 : this.plus.load.earlyUs(offers.earlyExecUs[key]!);
+    const earlyUs = this.plus === null || offers.earlyExecUs[key] === 0 ? 0 : this.plus.load.earlyUs;
     return offers.size[key]! > 0 && offers.opensAt[key]! - offers.leadUs[key]! - earlyUs <= at;
   }
 
@@ -295,8 +300,38 @@ export class RankArbiter implements Arbiter {
   private nextOpensAt(): number {
     const askAt = this.waiting.topPriority();
     if (this.plus === null || this.waiting.size === 0) return askAt;
-    const execUs = this.core.offers.earlyExecUs[this.waiting.top()]!;
-    return execUs === 0 ? askAt : askAt - Math.floor(this.earliness(Math.max(1, this.idle.size)) * execUs);
+    return askAt - this.earlyUs(this.waiting.top(), askAt, this.idle.size);
+  }
+
+  /**
+   * How much earlier than at `askAt` an offer may open, whole µs.
+   * @param idle accelerators. 0 counts as 1: it may compete for the next one, and what it is told must not change while
+   * slow ones are set aside (`refused`).
+   */
+  private earlyUs(key: QueueKey, askAt: number, idle: number): number {
+    const execUs = this.core.offers.earlyExecUs[key]!;
+    if (execUs === 0) return 0;
+    const { earlyByGap } = this.plus!;
+    const meanUs = this.earliness(Math.max(1, idle)) * execUs;
+    if (earlyByGap === 0) return Math.floor(meanUs);
+    const mostUs = Math.floor(meanUs + earlyByGap * this.usualGapUs(execUs));
+    if (idle > 1 || this.busy.size === 0) return mostUs;
+    // The gap shrinks while the offer waits: it opens at t = askAt - mostUs + earlyByGap * (next free - t).
+    const untilFreeUs = this.busy.topPriority() - (askAt - mostUs);
+    return Math.max(0, Math.floor(mostUs - (Math.max(0, untilFreeUs) * earlyByGap) / (1 + earlyByGap)));
+  }
+
+  /** Tells the queue that a grant goes to how early it may leave, just as its offer opens. */
+  private sayEarliness(key: QueueKey, idle: number): void {
+    const { load } = this.plus!;
+    const { offers } = this.core;
+    load.early = this.earliness(Math.max(1, idle));
+    load.earlyUs = this.earlyUs(key, offers.opensAt[key]! - offers.leadUs[key]!, idle);
+  }
+
+  /** Accelerators that all run batches of this time in even turns come free this far apart. */
+  private usualGapUs(execUs: number): number {
+    return execUs / Math.max(1, this.core.accelerators.count);
   }
 
   /**

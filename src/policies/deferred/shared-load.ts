@@ -1,10 +1,12 @@
-import type { AcceleratorTable } from "../../core/accelerator-table.js";
+import type { AcceleratorId, AcceleratorTable } from "../../core/accelerator-table.js";
 import type { QueueKey } from "../../core/policy.js";
 
 /** Weight of a new batch in the mean time of batches. */
 const BATCH_WEIGHT = 1 / 32;
 /** Accelerators that an estimate of the work left looks at, evenly spread over all. */
 const LOOKED_AT = 64;
+/** Part of all arrivals that makes a queue the only one: sums are not exact. */
+const ALONE = 0.999;
 /** What each queue last said, by column. */
 const ARRIVALS = 0;
 const NEED = 1;
@@ -16,7 +18,9 @@ const COLUMNS = 3;
  * written by one actor and read by others.
  */
 export class SharedLoad {
-  /** How much before its window an offer may leave now, as a part of its execution time; set by the arbiter. */
+  /** How much before its window the offer that is being granted may leave now, whole µs; set by the arbiter. */
+  earlyUs = 0;
+  /** How much an offer may on average, as a part of its execution time. */
   early = 0;
   /** Requests given up, of all queues, since the start. */
   bad = 0;
@@ -27,7 +31,7 @@ export class SharedLoad {
   /** Means over batches: of their times, and of the squares of these. */
   private batchUs = 0;
   private batchSquare = 0;
-  private readonly accelerators: AcceleratorTable;
+  readonly accelerators: AcceleratorTable;
   /** What `capacity` was counted from. */
   private countedCount = -1;
   private countedScale = 0;
@@ -63,15 +67,44 @@ export class SharedLoad {
     return this.capacity() / Math.max(1e-9, this.totals[NEED]!);
   }
 
+  /** No other queue has arrivals. */
+  isAlone(key: QueueKey): boolean {
+    return this.shareOf(key) > ALONE;
+  }
+
+  /**
+   * When each accelerator but one comes free, soonest first, into `times`.
+   * @returns how many.
+   */
+  othersFreeAt(granted: AcceleratorId, at: number, times: Float64Array): number {
+    const { accelerators } = this;
+    let count = 0;
+    for (let id = 0; id < accelerators.capacity && count < times.length; id++) {
+      if (id === granted || accelerators.present[id] === 0) continue;
+      times[count++] = accelerators.inFlight(id) === 0 ? at : Math.max(at, accelerators.freeAt[id]!);
+    }
+    times.subarray(0, count).sort();
+    return count;
+  }
+
+  /**
+   * Batch size from which an idle accelerator is better used than kept waiting, where batching saves `saving` runs' worth
+   * (beta / alpha of a linear profile).
+   *
+   * All n accelerators keep up in batches of t with r = n / (alpha + beta / t) arrivals. Waiting for one more idles an
+   * accelerator for 1 / r and saves the others beta / t, so it is worth it only where t < (n - 1) beta / alpha = y.
+   * Large batches come in more even gaps than Poisson's small ones, and even launches are worth something too:
+   * y (1 + y / 4) is where leaving is better, by trial. One accelerator never waits.
+   */
+  enough(saving: number): number {
+    const worth = Math.max(0, this.capacity() - 1) * saving;
+    return worth * (1 + worth / 4);
+  }
+
   /** Mean dispersion over arrivals; at least 1. */
   get dispersion(): number {
     const total = this.totals[ARRIVALS]!;
     return total > 0 ? Math.max(1, this.totals[DISPERSION]! / total) : 1;
-  }
-
-  /** Whole µs. */
-  earlyUs(execUs: number): number {
-    return Math.floor(this.early * execUs);
   }
 
   batchSent(execUs: number): void {

@@ -177,15 +177,18 @@ export class WindowQueue implements Queue {
     this.dropSolo(at);
     const retry = this.solo.length > 0;
     this.gather(at);
+    const mayLookAhead = !retry && freeAt <= at && scale <= accelerators.fastestScale;
+    // A batch that more heads were given up for was due before; it does not wait again.
+    const isDue = mayLookAhead && this.lookAhead(accelerator, at);
     const size = retry
       ? this.soloSize(at, freeAt, scale)
       : this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator) || this.spec.latency.isHope);
     const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
     const startAt = this.startOf(size, at, freeAt);
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
-    const opensAt = retry ? at : this.opensAt(size, at);
+    const opensAt = retry || isDue ? at : this.opensAt(size, at);
     const isIdleDispatch = this.recent !== null && opensAt > startAt;
-    const isEarly = opensAt - (this.plus?.earlyUs(this.fastUs[size]!) ?? 0) > startAt + this.decisionUs;
+    const isEarly = this.isTooEarly(opensAt, startAt + this.decisionUs);
     this.aheadUs = this.decisionUs;
     if (size === 0 || (isEarly && this.recent === null)) {
       if (retry) this.publishSolo(at);
@@ -247,12 +250,33 @@ export class WindowQueue implements Queue {
       const target = this.plus === null ? this.target : this.plus.protectedSize(this.target, sizeMax, at);
       base = Math.max(1, Math.min(target, count - low));
     }
-    if (this.plus?.headsReturn) {
+    if (this.plus?.setsHeadsAside) {
       this.dropFront(pending.firstNotBefore(this.endOf(1, at)), at);
       this.aside = pending.firstNotBefore(this.endOf(base, at));
     } else this.dropFront(pending.firstNotBefore(this.endOf(base, at)), at);
     const rest = pending.length - this.aside;
     this.size = rest === 0 ? 0 : this.largestBy(pending.deadlineAt(this.aside), at, rest, Math.min(base, rest));
+  }
+
+  private isTooEarly(opensAt: number, at: number): boolean {
+    return opensAt - (this.plus?.earlyUs ?? 0) > at;
+  }
+
+  /** Where the batch cannot hold all: may giving up more heads now cost fewer requests in all? Then those are set aside too. @returns whether any were. */
+  private lookAhead(granted: AcceleratorId, at: number): boolean {
+    const { plus, pending, aside, sizeMax } = this;
+    if (plus === null || this.size === 0 || this.size === sizeMax) return false;
+    const isHeldWhole = this.size === pending.length - aside;
+    if (isHeldWhole && (aside === 0 || this.isTooEarly(this.opensAt(this.size, at), at))) return false;
+    const { perUs } = this.rate;
+    if (!(perUs > 0)) return false;
+    const { planUs, target } = this;
+    const outlook = { planUs, sizeMax, sloUs: this.spec.sloUs, ratePerUs: perUs, target, ...plus.waits };
+    const sizeOf = (index: number): number => this.largestBy(pending.deadlineAt(index), at, pending.length - index, 1);
+    this.aside = plus.headsToGiveUp(pending, granted, aside, at, outlook, sizeOf);
+    if (this.aside === aside) return false;
+    this.size = sizeOf(this.aside);
+    return true;
   }
 
   /** The batch leaves without them. */
@@ -328,7 +352,7 @@ export class WindowQueue implements Queue {
   private opensAt(size: number, at: number): number {
     if (size === 0) return at;
     const { options } = this;
-    if (options.opens === "eager" || this.isVain) return at;
+    if (options.opens === "eager" || this.isVain || this.plus?.isEnough(size)) return at;
     if (options.opens === "timeout")
       return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
     if (size === this.sizeMax || size < this.pending.length - this.aside) return at;
