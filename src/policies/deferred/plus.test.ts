@@ -226,6 +226,17 @@ describe("simulated", () => {
     expect(worst(scenario, "deferred+", { feedback: false })).toBeGreaterThan(0.03);
   });
 
+  it("with more than fits it serves as much as deferred: feedback rests", () => {
+    const fields = {
+      accelerators: 24,
+      models: [{ name: "m", count: 10, profile: { alpha_ms: 1.053, beta_ms: 5.072 }, slo_ms: 100 }],
+      arrivals: poisson,
+    };
+    const scenario = scenarioOf(fields, 26_000, 8);
+    const goodputOf = (policy: string): number => simulate(scenario, { policy, seed: 1 }).goodput_rps;
+    expect(goodputOf("deferred+")).toBeGreaterThan(0.99 * goodputOf("deferred"));
+  });
+
   it("one accelerator at 510/s: at most 1 % bad looking ahead and never waiting, more without", () => {
     const fields = {
       accelerators: 1,

@@ -26,6 +26,8 @@ const LOOKED_AT = 64;
  */
 const BOOST_STEP = 0.3;
 const BOOST_MAX = 4;
+/** And no window opens for it where even the largest batches do not keep up: room is relative to what all need at the least. */
+const FEEDBACK_ROOM = 0.95;
 
 /**
  * What `deferred+` adds to one queue: its own target, what it may take before others, and what it tells the others.
@@ -159,7 +161,8 @@ export class QueuePlus {
 
   /** How far forward, whole µs. */
   get boostUs(): number {
-    return this.boost === 0 ? 0 : Math.floor(this.boost * this.options.load.intervalUs);
+    const { load } = this.options;
+    return this.boost === 0 || load.room < FEEDBACK_ROOM ? 0 : Math.floor(this.boost * load.intervalUs);
   }
 
   /** How much before its window the batch that is being granted may leave, whole µs. */
