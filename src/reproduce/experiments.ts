@@ -5,6 +5,7 @@ import { fig2 } from "./symphony/fig2.js";
 import { fig4, fig5 } from "./symphony/fig4.js";
 import { fig6 } from "./symphony/fig6.js";
 import { fig7 } from "./symphony/fig7.js";
+import { fig7Readings } from "./symphony/fig7-readings.js";
 import { fig9 } from "./symphony/fig9.js";
 import { fig10 } from "./symphony/fig10.js";
 import { fig11 } from "./symphony/fig11.js";
@@ -23,6 +24,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   fig5,
   fig6,
   fig7,
+  fig7Readings,
   fig9,
   fig10,
   fig11,

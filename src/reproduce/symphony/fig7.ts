@@ -1,9 +1,10 @@
-import { type Experiment, pick, type Table } from "../experiment.js";
+import type { Experiment, Table } from "../experiment.js";
 import type { LineRow } from "../figure.js";
-import type { BoundPoint, PeakPoint } from "../point.js";
-import { OUR_SYSTEMS, SYMPHONY, type System } from "../systems.js";
-import { acceleratorsOf, allCases, type Case, fieldsOf, KINDS, MIXED, nameOf, sampleCases } from "./fig7-cases.js";
-import { describeRun, peaksOf, runOf, scenario } from "./workloads.js";
+import type { BoundPoint } from "../point.js";
+import { OUR_SYSTEMS, SYMPHONY } from "../systems.js";
+import { acceleratorsOf, allCases, type Case, fieldsOf, KINDS, MIXED, nameOf } from "./fig7-cases.js";
+import { EAGERS, partWith, percent, ratioOf, roughPoint, workloadsOf } from "./fig7-points.js";
+import { describeRun, scenario } from "./workloads.js";
 
 /** At least this part of eager in at least this part of the cases; so many times eager in so many. */
 const NO_WORSE = { ratio: 0.95, part: 0.99 } as const;
@@ -12,14 +13,6 @@ const BETTER = { ratio: 1.5, part: 0.16 } as const;
 const LISTED_BELOW = 0.95;
 const LISTED_MAX = 20;
 
-/**
- * The paper's eager changes line 5 of Algorithm 1 and nothing else, so it drops heads as deferred does. Without that, giving
- * up only who cannot finish alone, eager does better in most cases: equal care takes the better of the two.
- */
-const EAGERS = [
-  { policy: "eager", options: { drop: "window" } },
-  { policy: "eager", options: { drop: "infeasible" } },
-] as const;
 const AGAINST = ["paper's eager", "best eager"] as const;
 /** What no schedule exceeds (the gathering bound), in place of a system. */
 const BOUND = "any schedule";
@@ -34,28 +27,11 @@ export const fig7: Experiment = {
     "each model's own SLO times the option over 30 ms, since Table 1's SLOs are shorter than some models take alone. Gamma arrivals, no " +
     "delays. Peaks are searched to 1.5 % without interval, so single ratios are good to some per cent.",
   plan(size) {
-    const cases = pick(size, {
-      tiny: () =>
-        sampleCases(1, 1)
-          .filter((one) => one.count <= 8)
-          .slice(0, 3),
-      small: () => sampleCases(1, 2),
-      default: () => sampleCases(9, 6),
-      full: allCases,
-    })();
-    const run = {
-      ...runOf(size, { seconds: [2, 5, 5], seeds: [2, 2, 2] }),
-      ...pick(size, { tiny: {}, small: { warmupS: 1 }, default: { warmupS: 1 } }),
-    };
-    const rough = (system: System, one: Case): PeakPoint => ({
-      ...peaksOf(system, nameOf(one), run, fieldsOf(one))[0]!,
-      tolerance: 0.015,
-      is_rough: true,
-    });
+    const { cases, run } = workloadsOf(size);
     const measured = cases.map((one) => ({
       one,
-      eagers: EAGERS.map((choice) => rough({ name: "Eager", variants: [choice], isMain: false }, one)),
-      ours: OUR_SYSTEMS.map((system) => ({ system, point: rough(system, one) })),
+      eagers: EAGERS.map((choice) => roughPoint(choice, one, run)),
+      ours: OUR_SYSTEMS.map((system) => ({ system, point: roughPoint(system.variants[0]!, one, run) })),
       bound: {
         kind: "bound",
         scenario: scenario(nameOf(one), run, fieldsOf(one)),
@@ -84,16 +60,6 @@ export const fig7: Experiment = {
                 each.subject === subject && each.against === against && (kind === undefined || each.one.kind === kind),
             )
             .sort((a, b) => a.ratio - b.ratio);
-        const partWith = (each: readonly Rated[], bound: number): number => {
-          let all = 0;
-          let counted = 0;
-          for (const { one, ratio } of each) {
-            all += one.weight;
-            if (ratio >= bound) counted += one.weight;
-          }
-          return all === 0 ? 0 : counted / all;
-        };
-        const percent = (part: number): string => `${(part * 100).toFixed(1)} %`;
         const kinds = KINDS.filter((kind) => of(SYMPHONY.name, "best eager", kind).length > 0);
         const y = { title: "peak goodput, deferred / eager", scale: "log" as const, domain: domainOf(ratios) };
         const x = { title: "cases, in order", percent: true, domain: [0, 1] as const };
@@ -192,14 +158,6 @@ interface Rated {
   readonly peak: number;
   readonly base: number;
   readonly ratio: number;
-}
-
-/** Where eager serves no rate at all a ratio of this stands for more. */
-const RATIO_MAX = 10;
-
-function ratioOf(deferred: number, base: number): number {
-  if (base > 0) return Math.min(RATIO_MAX, deferred / base);
-  return deferred > 0 ? RATIO_MAX : 1;
 }
 
 function domainOf(ratios: readonly Rated[]): readonly [number, number] {
