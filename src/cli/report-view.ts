@@ -56,10 +56,13 @@ export function renderGoodput(name: string, report: GoodputReport, models: reado
   ];
   if (report.bounds !== undefined) {
     const { fluid_rps, gathering_rps, clairvoyant_any_rps, clairvoyant_in_order_rps } = report.bounds;
+    const clairvoyant =
+      clairvoyant_in_order_rps === undefined || clairvoyant_any_rps === undefined
+        ? ""
+        : `${formatNumber(clairvoyant_in_order_rps)} in order of deadlines, ${formatNumber(clairvoyant_any_rps)} in any order (clairvoyant), `;
     pairs.push([
       "no policy exceeds",
-      `${formatNumber(clairvoyant_in_order_rps)} in order of deadlines, ${formatNumber(clairvoyant_any_rps)} in any order ` +
-        `(clairvoyant), ${formatNumber(gathering_rps)} (gathering), ${formatNumber(fluid_rps)} (fluid)`,
+      `${clairvoyant}${formatNumber(gathering_rps)} (gathering), ${formatNumber(fluid_rps)} (fluid)`,
     ]);
   }
   const beside = report.beside ?? [];

@@ -2,11 +2,11 @@
 import type { ExpandedScenario } from "../config/scenario.js";
 import { invariant } from "../core/invariant.js";
 import { type ClairvoyantOptions, clairvoyantBound } from "./clairvoyant.js";
-import { capacityOf, gatheringBoundRps } from "./gathering.js";
+import { capacityOf, gatheringBoundRps, isSteady, overrunOf, requestsOf } from "./gathering.js";
 import { knownArrivals } from "./known-arrivals.js";
 
 /**
- * Fluid bound, requests per second: in the long run no scheduler serves more with at most `badRateMax` of every model bad.
+ * Fluid bound, requests per second: no scheduler serves more over a run with at most `badRateMax` of every model bad.
  *
  * A request in a batch of b takes at least l(b) / b of an accelerator, and b is at most the largest batch that ends in
  * time when it starts with its last arrival: l(b) + d_ctrl + b * d_data + d_resp <= SLO. Accelerators count by their speed
@@ -30,15 +30,16 @@ export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): nu
     }
     usPerRequest += (rateRps / totalRps) * (1 - badRateMax) * least;
   }
-  return (capacityOf(scenario) * 1e6) / usPerRequest;
+  return (capacityOf(scenario) * overrunOf(scenario) * 1e6) / usPerRequest;
 }
 
 /** Bounds on peak goodput, requests per second; see fluidBoundRps, gatheringBoundRps and clairvoyantBound. */
 export interface GoodputBounds {
   readonly fluid_rps: number;
   readonly gathering_rps: number;
-  readonly clairvoyant_any_rps: number;
-  readonly clairvoyant_in_order_rps: number;
+  /** Absent where rates change over the run: a part of it does not stand for the whole, which may be long. */
+  readonly clairvoyant_any_rps?: number;
+  readonly clairvoyant_in_order_rps?: number;
 }
 
 export interface ClairvoyantPeakOptions {
@@ -62,7 +63,7 @@ const REACH = 0.2;
  * Clairvoyant bound, requests per second: the rate at which, by clairvoyantBound and on average over seeds, more than
  * `badRateMax` of all requests must be bad. If every model has at most that part bad, so have all together.
  *
- * A run of some seconds bounds longer ones: a longer schedule, cut by arrivals, is a schedule of each part, which has the
+ * A part of a run of steady rates bounds the whole: a longer schedule, cut by arrivals, is a schedule of each part, which has the
  * accelerators for itself from before its first arrival until after its last deadline.
  */
 export function clairvoyantPeakRps(scenario: ExpandedScenario, options: ClairvoyantPeakOptions): number {
@@ -75,7 +76,8 @@ export function clairvoyantPeakRps(scenario: ExpandedScenario, options: Clairvoy
     let inTime = 0;
     let arrived = 0;
     for (const seed of seeds) {
-      const bound = clairvoyantBound(knownArrivals(scenario, rateRps, seed, requests), {
+      const arrivals = knownArrivals(scenario, rateRps, seed, Math.min(requests, requestsOf(scenario, rateRps)));
+      const bound = clairvoyantBound(arrivals, {
         scales: scenario.accelerators.map((each) => each.scale),
         network: scenario.network,
         over,
@@ -102,9 +104,10 @@ export function clairvoyantPeakRps(scenario: ExpandedScenario, options: Clairvoy
 /** All of them. @param seeds of the arrivals; the first few are enough. */
 export function boundsOf(scenario: ExpandedScenario, seeds: readonly number[]): GoodputBounds {
   const fluid = fluidBoundRps(scenario);
+  const simple = { fluid_rps: fluid, gathering_rps: gatheringBoundRps(scenario, fluid, { seed: seeds[0]! }) };
+  if (!isSteady(scenario)) return simple;
   return {
-    fluid_rps: fluid,
-    gathering_rps: gatheringBoundRps(scenario, fluid, { seed: seeds[0]! }),
+    ...simple,
     clairvoyant_any_rps: clairvoyantPeakRps(scenario, {
       over: "any",
       seeds,

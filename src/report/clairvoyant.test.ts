@@ -184,8 +184,8 @@ describe("peaks", () => {
     ),
   );
 
-  it("fluid: ResNet50 runs batches of 18 in 24.026 ms on 8 accelerators, with 1 % to spare", () => {
-    expect(fluidBoundRps(resnet)).toBeCloseTo((8 * 18) / 0.024026 / 0.99, 6);
+  it("fluid: ResNet50 runs batches of 18 in 24.026 ms on 8 accelerators, until 25 ms after the last of 10 s, with 1 % to spare", () => {
+    expect(fluidBoundRps(resnet)).toBeCloseTo(((8 * 18) / 0.024026 / 0.99) * 1.0025, 6);
   });
 
   it("fluid: an accelerator twice as slow counts half", () => {

@@ -4,7 +4,7 @@ import { sourceOf } from "../config/source.js";
 import { measuredTable } from "../core/latency.js";
 import { stream } from "../sim/random.js";
 import { simulate } from "../sim/simulate.js";
-import { clairvoyantPeakRps, fluidBoundRps } from "./bounds.js";
+import { boundsOf, clairvoyantPeakRps, fluidBoundRps } from "./bounds.js";
 import { gatheringBoundRps, leastShares, leastUtilization } from "./gathering.js";
 import type { KnownArrivals } from "./known-arrivals.js";
 
@@ -101,5 +101,34 @@ describe("gathering bound", () => {
           // Utilization leaves out what still runs at the end.
           expect(utilization, `${policy}, shape ${shape}, ${rateRps} r/s`).toBeGreaterThan(0.99 * least);
         }
+  });
+
+  it("a run that is short against its SLO may serve what it has no time for while requests arrive", () => {
+    const scenario = scenarioOf({
+      duration_s: 1,
+      accelerators: 1,
+      models: [{ name: "a", profile: { alpha_ms: 10, beta_ms: 5 }, slo_ms: 5000, batch_max: 8 }],
+      arrivals: { process: "uniform", rate_rps: 500 },
+    });
+    expect(simulate(scenario, { policy: "deferred", seed: 1 }).bad_rate).toBe(0);
+    const fluid = fluidBoundRps(scenario);
+    expect(fluid).toBeGreaterThan(500);
+    expect(gatheringBoundRps(scenario, fluid, { seed: 1 })).toBeGreaterThan(500);
+  });
+
+  it("rates that change: all of the run is looked at, and the clairvoyant bounds are left out", () => {
+    const scenario = scenarioOf({
+      ...RESNET,
+      arrivals: {
+        process: "poisson",
+        steps: [
+          { at_s: 0, rate_rps: 1000 },
+          { at_s: 2, rate_rps: 7000 },
+        ],
+      },
+    });
+    const bounds = boundsOf(scenario, [1]);
+    expect(Object.keys(bounds)).toEqual(["fluid_rps", "gathering_rps"]);
+    expect(bounds.gathering_rps).toBeLessThanOrEqual(bounds.fluid_rps);
   });
 });

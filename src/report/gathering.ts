@@ -33,8 +33,9 @@ const LOOKS = 4;
 export function leastBusy(scenario: ExpandedScenario, options: GatheringOptions): number {
   const { seed, requests = REQUESTS, badRateMax = 0.01 } = options;
   const classes = classesOf(scenario);
-  const models = classes.map(({ model }) => model);
-  const known = knownArrivals({ ...scenario, models }, totalRate({ ...scenario, models }), seed, requests);
+  const ofEach = { ...scenario, models: classes.map(({ model }) => model) };
+  const rateRps = totalRate(ofEach);
+  const known = knownArrivals(ofEach, rateRps, seed, isSteady(scenario) ? requests : requestsOf(scenario, rateRps));
   const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
   const untilUs = Math.max(...known.map(({ arrivalAt, sloUs }) => (arrivalAt.at(-1) ?? 0) + sloUs));
   let busy = 0;
@@ -61,7 +62,8 @@ export function leastUtilization(scenario: ExpandedScenario, options: GatheringO
  */
 export function gatheringBoundRps(scenario: ExpandedScenario, fluidRps: number, options: GatheringOptions): number {
   if (!Number.isFinite(fluidRps) || fluidRps === 0) return fluidRps;
-  const isAbove = (rateRps: number): boolean => leastUtilization(withRate(scenario, rateRps), options) > 1;
+  const most = overrunOf(scenario);
+  const isAbove = (rateRps: number): boolean => leastUtilization(withRate(scenario, rateRps), options) > most;
   let high = fluidRps;
   let low = high;
   while (low > fluidRps / 1000 && isAbove(low)) {
@@ -105,8 +107,9 @@ function classesOf({ models, arrivals }: ExpandedScenario): { readonly model: Ex
   const classes = new Map<string, { readonly model: ExpandedModel; count: number }>();
   for (const model of models) {
     if (model.rateRps === 0) continue;
-    const { sloUs, rateRps, execUs, modulation } = model;
-    const key = arrivals.kind === "replay" || modulation !== null ? model.name : [sloUs, rateRps, ...execUs].join(" ");
+    const { sloUs, rateRps, execUs } = model;
+    const isLike = arrivals.kind !== "replay" && model.modulation === undefined;
+    const key = isLike ? [sloUs, rateRps, ...execUs].join(" ") : model.name;
     const like = classes.get(key);
     if (like === undefined) classes.set(key, { model, count: 1 });
     else like.count++;
@@ -114,6 +117,29 @@ function classesOf({ models, arrivals }: ExpandedScenario): { readonly model: Ex
   const found = [...classes.values()];
   invariant(found.length > 0, "a gathering bound needs at least 1 model with arrivals; has 0");
   return found;
+}
+
+/** Rates do not change over the run, so a part of it stands for all. */
+export function isSteady({ arrivals, models }: ExpandedScenario): boolean {
+  return (
+    arrivals.kind !== "replay" &&
+    arrivals.modulation === null &&
+    models.every(({ modulation }) => modulation === undefined)
+  );
+}
+
+/** Requests of the counted part of a run, about. */
+export function requestsOf(scenario: ExpandedScenario, rateRps: number): number {
+  return (rateRps * (scenario.durationUs - scenario.warmupUs)) / 1e6;
+}
+
+/**
+ * Time that accelerators have for the counted requests, over the time in which these arrive: they work until the last
+ * deadline. Much more than 1 only where a run is short against its SLOs.
+ */
+export function overrunOf({ durationUs, warmupUs, models }: ExpandedScenario): number {
+  const sloUs = Math.max(...models.map((model) => (model.rateRps > 0 ? model.sloUs : 0)));
+  return (durationUs - warmupUs + sloUs) / (durationUs - warmupUs);
 }
 
 /** Accelerators, each counted by its speed relative to the fastest. */
