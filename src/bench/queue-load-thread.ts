@@ -13,7 +13,7 @@ import { FREE_PACE } from "../threads/channel.js";
 import { createQueueActor, type HostSetup } from "../threads/hosts.js";
 import { rankBell } from "../threads/memory.js";
 import * as is from "../threads/messages.js";
-import { SHOWN_RANK } from "../threads/queue-actor.js";
+import { SHOWN_RANK } from "../threads/queue-outbox.js";
 import { QueuePort } from "../threads/queue-port.js";
 import { threadCpuUs } from "../threads/thread-cpu.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";

@@ -6,37 +6,21 @@ import { type AcceleratorGroupSpec, startCount } from "../config/model.js";
 import { SCALE_DEFAULTS, type ScaleAdvice, ScaleAdvisor } from "../scaling/advisor.js";
 import { addWork, type GroupWork } from "../scaling/work.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
+import type { AcceleratorGroup } from "./accelerator-group.js";
+import type { GroupScaling } from "./group-scaling.js";
+import type { LiveBatches } from "./live-batches.js";
 import type { LiveDriver } from "./live-driver.js";
 import type { Log } from "./log.js";
+import type { ServedModels } from "./served-models.js";
 import type { WorkerPool } from "./worker-pool.js";
 
 const INTERVAL_US = 10_000_000;
-
-/** One group as metrics and KEDA see it. */
-export interface GroupScaling {
-  readonly group: string;
-  /** The advice is followed. */
-  readonly acts: boolean;
-  /** Accelerators there should be. */
-  readonly advice: number;
-  /** Accelerators that take batches now. */
-  readonly serving: number;
-  /** Accelerators that the group has by its configuration. */
-  readonly configured: number;
-  /** It has had requests of late. */
-  readonly isActive: boolean;
-  /** Null before the first decision. */
-  readonly last: ScaleAdvice | null;
-  /** Decisions that raised and that lowered the advice. */
-  readonly raised: number;
-  readonly lowered: number;
-}
 
 export class Autoscaler {
   private readonly groups: readonly GroupAutoscaler[];
 
   constructor(driver: LiveDriver, pool: WorkerPool, log: Log) {
-    this.groups = driver.groups.map((_, index) => new GroupAutoscaler(driver, index, pool, log));
+    this.groups = driver.groups.map((group) => new GroupAutoscaler(group, driver.models, driver.batches, pool, log));
   }
 
   start(): void {
@@ -53,8 +37,9 @@ export class Autoscaler {
 }
 
 class GroupAutoscaler {
-  private readonly driver: LiveDriver;
-  private readonly group: LiveDriver["groups"][number];
+  private readonly group: AcceleratorGroup;
+  private readonly models: ServedModels;
+  private readonly batches: LiveBatches;
   private readonly spec: AcceleratorGroupSpec;
   private readonly pool: WorkerPool;
   private readonly log: Log;
@@ -69,10 +54,11 @@ class GroupAutoscaler {
   private raised = 0;
   private lowered = 0;
 
-  constructor(driver: LiveDriver, index: number, pool: WorkerPool, log: Log) {
-    this.driver = driver;
-    this.group = driver.groups[index]!;
-    this.spec = this.group.spec;
+  constructor(group: AcceleratorGroup, models: ServedModels, batches: LiveBatches, pool: WorkerPool, log: Log) {
+    this.group = group;
+    this.models = models;
+    this.batches = batches;
+    this.spec = group.spec;
     this.pool = pool;
     this.log = log;
     this.intervalUs = this.spec.autoscale?.options.intervalUs ?? INTERVAL_US;
@@ -95,7 +81,7 @@ class GroupAutoscaler {
     this.sampledAt = now;
     this.busyUs = this.busyUsUntil(now);
     this.group.load.take(now);
-    for (const queue of this.driver.queuesOf(this.group.index)) Object.assign(queue, { arrived: 0, dropped: 0 });
+    for (const queue of this.models.queuesOf(this.group)) Object.assign(queue, { arrived: 0, dropped: 0 });
     this.timer = setInterval(() => this.decide(monotonicNow()), this.intervalUs / 1000).unref();
   }
 
@@ -120,20 +106,20 @@ class GroupAutoscaler {
   }
 
   private isActive(now: number): boolean {
-    for (const queue of this.driver.queuesOf(this.group.index)) if (queue.live > 0 || queue.arrived > 0) return true;
+    for (const queue of this.models.queuesOf(this.group)) if (queue.live > 0 || queue.arrived > 0) return true;
     return now - this.activeAt <= this.quietUs;
   }
 
   private decide(now: number): void {
-    const { group, driver } = this;
+    const { group } = this;
     const intervalUs = Math.max(1, now - this.sampledAt);
     const work: GroupWork = { arrivedWorkUs: 0, droppedWorkUs: 0, queuedAccelerators: 0 };
     const onAccelerators = new Map<number, number>();
-    for (const { queue, size } of driver.batchesOf(group.index))
+    for (const { queue, size } of this.batches.on(group))
       onAccelerators.set(queue.id, (onAccelerators.get(queue.id) ?? 0) + size);
     const wanted = this.acts ? this.advisor.advice : group.spec.count;
     const scale = this.meanScale(wanted);
-    for (const queue of driver.queuesOf(group.index)) {
+    for (const queue of this.models.queuesOf(group)) {
       const { execUs, arrived, dropped, live } = queue;
       if (arrived > 0 || live > 0) this.activeAt = now;
       const { sloUs, defaultTimeoutUs } = queue.model.spec;
@@ -187,7 +173,7 @@ class GroupAutoscaler {
     let us = 0;
     for (const each of this.group.busyUs) us += each;
     const since = new Map<number, number>();
-    for (const { accelerator, execAt } of this.driver.batchesOf(this.group.index))
+    for (const { accelerator, execAt } of this.batches.on(this.group))
       since.set(accelerator, Math.min(execAt, since.get(accelerator) ?? Number.POSITIVE_INFINITY));
     for (const at of since.values()) us += Math.max(0, now - at);
     return us;

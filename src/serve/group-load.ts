@@ -1,6 +1,4 @@
 /** What the requests of one accelerator group came to since the autoscaler last looked: its signals, counted as they end. */
-import type { ServedQueue } from "./served-model.js";
-
 export class GroupLoad {
   good = 0;
   bad = 0;
@@ -9,10 +7,11 @@ export class GroupLoad {
   private presentUs = 0;
 
   /**
-   * @param outcome finished, late, dropped or failed; @param reason the drop reason or failure cause. What more
-   * accelerators would not have changed (cancelled, a broken model, a crash) is neither good nor bad.
+   * @param queue counts what is dropped. @param outcome finished, late, dropped or failed; @param reason the drop reason
+   * or failure cause. What more accelerators would not have changed (cancelled, a broken model, a crash) is neither good
+   * nor bad.
    */
-  ended(queue: ServedQueue, outcome: string, reason: string): void {
+  ended(queue: { dropped: number }, outcome: string, reason: string): void {
     if (outcome === "finished") this.good++;
     else if (outcome === "late") this.bad++;
     else if (outcome === "dropped" ? reason !== "cancelled" : reason === "no-accelerator") {

@@ -1,7 +1,7 @@
 /** Every metric of the server. docs/metrics.md lists them in the same order; a test keeps the two together. */
 import { CLOSE_REASONS, DROP_REASONS, FAIL_CAUSES } from "../core/outcome.js";
 import { SCALE_REASONS, type ScaleAdvice } from "../scaling/advisor.js";
-import type { GroupScaling } from "./autoscaler.js";
+import type { GroupScaling } from "./group-scaling.js";
 import { PlacementMetrics } from "./placement-metrics.js";
 import {
   type CounterCell,
@@ -22,6 +22,12 @@ const RATIOS = [0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 3, 5
 const DELAYS = [
   0.00005, 0.0001, 0.00015, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.01, 0.05,
 ];
+
+/** How late a group's batches begin, and how late their answers leave, s. */
+export interface GroupDelays {
+  readonly dispatch: HistogramCell;
+  readonly answer: HistogramCell;
+}
 
 /** What is read from the server when Prometheus asks. */
 export interface MetricsSource {
@@ -313,7 +319,7 @@ export class Metrics {
     };
   }
 
-  delaysOf(group: string): { readonly dispatch: HistogramCell; readonly answer: HistogramCell } {
+  delaysOf(group: string): GroupDelays {
     return { dispatch: this.dispatchDelay.cell({ group }), answer: this.answerDelay.cell({ group }) };
   }
 

@@ -8,10 +8,10 @@ import type { ModelSpec } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
 import { REFUSALS } from "./endings.js";
 import type { ModelStatistics, RepositoryIndexEntry } from "./gateway.js";
-import type { LiveDriver } from "./live-driver.js";
 import type { Log } from "./log.js";
 import type { ModelTimes } from "./model-times.js";
 import type { ServedModel } from "./served-model.js";
+import type { ServedModels } from "./served-models.js";
 import type { WorkerPool } from "./worker-pool.js";
 
 /** Where models come from and how long they take; given by whoever knows disks and profiles. */
@@ -46,13 +46,13 @@ export class ModelTable {
   private readonly busy = new Map<string, Work>();
   private readonly source: ModelSource;
   private readonly pool: WorkerPool;
-  private readonly driver: LiveDriver;
+  private readonly models: ServedModels;
   private readonly log: Log;
 
-  constructor(source: ModelSource, pool: WorkerPool, driver: LiveDriver, log: Log) {
+  constructor(source: ModelSource, pool: WorkerPool, models: ServedModels, log: Log) {
     this.source = source;
     this.pool = pool;
-    this.driver = driver;
+    this.models = models;
     this.log = log;
   }
 
@@ -182,7 +182,7 @@ export class ModelTable {
       await this.pool.release(spec);
       return false;
     }
-    entry.served = this.driver.addModel(spec, before.times, before);
+    entry.served = this.models.add(spec, before.times, before);
     entry.reason = this.warning(spec, before.times);
     entry.gone = Promise.all([entry.gone, this.retire(before)]).then(() => {});
     return true;
@@ -209,7 +209,7 @@ export class ModelTable {
     if (served === null) return;
     entry.state = "UNLOADING";
     entry.served = null;
-    await Promise.all([this.driver.removeModel(served), entry.gone]);
+    await Promise.all([this.models.remove(served), entry.gone]);
     await this.pool.unload(name);
     Object.assign(entry, { state: "UNAVAILABLE", reason: "unloaded" });
     this.log.info({ model: name }, "model unloaded");
@@ -225,7 +225,7 @@ export class ModelTable {
     let times: ModelTimes;
     try {
       spec = this.source.read(name);
-      this.driver.checkModel(spec);
+      this.models.check(spec);
       // Only what the repository holds is listed: asking for other names must not grow the table.
       this.entries.set(name, entry);
       times = await this.loadAndTime(spec);
@@ -237,7 +237,7 @@ export class ModelTable {
       throw error;
     }
     const before = entry.served;
-    entry.served = this.driver.addModel(spec, times);
+    entry.served = this.models.add(spec, times);
     entry.state = "READY";
     entry.version = spec.version;
     entry.reason = this.warning(spec, times);
@@ -267,7 +267,7 @@ export class ModelTable {
   }
 
   private async retire(model: ServedModel): Promise<void> {
-    await this.driver.removeModel(model);
+    await this.models.remove(model);
     await this.pool.release(model.spec);
   }
 

@@ -1,4 +1,5 @@
 import type { ModelSpec } from "../config/model.js";
+import type { AcceleratorGroup } from "./accelerator-group.js";
 import type { ModelStatistics, StatisticDuration } from "./gateway.js";
 import type { ModelCells } from "./metrics.js";
 import type { ModelTimes } from "./model-times.js";
@@ -60,7 +61,7 @@ class ModelCounts {
 export class ServedModel {
   readonly spec: ModelSpec;
   readonly times: ModelTimes;
-  readonly group: number;
+  readonly group: AcceleratorGroup;
   readonly cells: ModelCells;
   readonly queues = new Map<string, ServedQueue>();
   /** Requests not ended; those of them that wait; bytes of all of them; batches on accelerators. */
@@ -71,9 +72,16 @@ export class ServedModel {
   /** Takes no new requests; what it has is served. */
   isLeaving = false;
   private readonly counts: ModelCounts;
+  private readonly waiting: (() => void)[] = [];
 
   /** @param before the same model on another group, whose counts go on. */
-  constructor(spec: ModelSpec, times: ModelTimes, group: number, cells: ModelCells, before: ServedModel | null = null) {
+  constructor(
+    spec: ModelSpec,
+    times: ModelTimes,
+    group: AcceleratorGroup,
+    cells: ModelCells,
+    before: ServedModel | null = null,
+  ) {
     this.counts = before?.counts ?? new ModelCounts();
     this.spec = spec;
     this.times = times;
@@ -83,6 +91,17 @@ export class ServedModel {
 
   get isIdle(): boolean {
     return this.live === 0 && this.batches === 0;
+  }
+
+  /** Resolves when `tellIdle` finds it idle. */
+  becomesIdle(): Promise<void> {
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  /** A request or a batch of it ended. */
+  tellIdle(): void {
+    if (this.waiting.length === 0 || !this.isIdle) return;
+    for (const resolve of this.waiting.splice(0)) resolve();
   }
 
   /** @param wallMs Milliseconds since the epoch: Triton's unit for this one field. */

@@ -1,6 +1,7 @@
 import type { ModelSpec } from "../config/model.js";
+import { FAIL_DRAINING } from "../core/outcome.js";
 import { ServingError } from "../wire/serving-error.js";
-import { Autoscaler, type GroupScaling } from "./autoscaler.js";
+import { Autoscaler } from "./autoscaler.js";
 import type {
   Gateway,
   InferCall,
@@ -9,6 +10,7 @@ import type {
   ParameterValue,
   RepositoryIndexEntry,
 } from "./gateway.js";
+import type { GroupScaling } from "./group-scaling.js";
 import { LiveDriver, type LiveDriverOptions } from "./live-driver.js";
 import { type ModelSource, ModelTable } from "./model-table.js";
 import { Placement, type PlacementOptions } from "./placement.js";
@@ -52,7 +54,7 @@ export class Server implements Gateway {
       placement === undefined || placement === null
         ? null
         : new Placement(placement, pool.groups, models, this.driver.metrics.placement, log);
-    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver, log);
+    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver.models, log);
     this.placement?.attach(this.models);
   }
 
@@ -86,7 +88,7 @@ export class Server implements Gateway {
     const rows = validateInputs(model.spec, call.inputs);
     validateOutputs(model.spec, call.outputs);
     const { key, extent } = shareGroup(model.spec, call.inputs);
-    return this.driver.infer(model, call, { key, rows, extent }, handler);
+    return this.driver.requests.infer(model, call, { key, rows, extent }, handler);
   }
 
   modelNames(): readonly string[] {
@@ -157,15 +159,15 @@ export class Server implements Gateway {
     const endsAt = now() + drainMs * 1000;
     const startedAt = now();
     const isQuiet = (): boolean =>
-      now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.inFlight === 0;
+      now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.requests.count === 0;
     while (now() < endsAt && !isQuiet()) await pause(Math.min(20, Math.max(1, (endsAt - now()) / 1000)));
     this.phase = "closing";
     this.autoscaler.stop();
-    this.driver.refuseAll();
+    this.driver.requests.refuseAll();
     const leftMs = Math.max(0, (endsAt - now()) / 1000);
     // What waits may still run while time is left; then it fails, and only what runs is waited for.
     await Promise.race([this.driver.idle(), pause(leftMs)]);
-    this.driver.failWaiting();
+    this.driver.models.failWaiting(FAIL_DRAINING, null);
     const longestMs = Math.max(
       1000,
       ...this.models

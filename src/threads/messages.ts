@@ -25,7 +25,7 @@ export const ADD_QUEUE = 5;
 export const TABLE = 6;
 /** key: waiting requests are handed back, and the queue is gone when nothing of it is in flight. */
 export const CLOSE_QUEUE = 7;
-/** key, tag, arrivalAt, deadline (of execution), retries + 256 when it must run alone: handed over by another thread. */
+/** key, tag, arrivalAt, deadline (of execution), retries + ALONE when it must run alone: handed over by another thread. */
 export const TRANSFER = 8;
 /** key, cause: all that waits fails. */
 export const FAIL_QUEUE = 9;
@@ -46,7 +46,7 @@ export const DISPATCH = 20;
 export const MEMBERS = 21;
 /** outcome, reason, execStartAt, at, count, then up to ENDS_MAX tags of requests that ended alike. */
 export const ENDS = 22;
-/** key, tag, arrivalAt, deadline (of execution), retries + 256 when it must run alone: the queue is closing. */
+/** key, tag, arrivalAt, deadline (of execution), retries + ALONE when it must run alone: the queue is closing. */
 export const HANDED = 23;
 /** key: closed, and may be given out again. */
 export const CLOSED = 24;
@@ -87,6 +87,9 @@ export const FLEET = 53;
 export const LATENCY = 54;
 /** key: the rank has forgotten it. */
 export const REMOVED = 55;
+
+/** Added to the retries of a request that must run alone. */
+export const ALONE = 256;
 
 /** Tags in one ENDS record, and where they begin. */
 export const ENDS_MAX = OUT_WIDTH - 6;

@@ -2,7 +2,6 @@ import { AcceleratorSide, DEPTH } from "../core/accelerator-side.js";
 import type { AcceleratorId, AcceleratorTable } from "../core/accelerator-table.js";
 import type { BatchId } from "../core/batch-table.js";
 import { invariant, violated } from "../core/invariant.js";
-import { ProfiledLatency } from "../core/latency.js";
 import {
   type Arbiter,
   type ArbiterView,
@@ -15,6 +14,7 @@ import {
 } from "../core/policy.js";
 import type { OfferReader, Pace, RecordReader, RecordWriter } from "./channel.js";
 import * as is from "./messages.js";
+import { ArrivingTable, latencyOf } from "./table-records.js";
 
 export interface RankActorOptions {
   readonly policy: SeparablePolicy;
@@ -87,7 +87,8 @@ export class RankActor implements ArbiterView {
   private isLearnt = false;
   /** Queues that are forgotten and whose thread has not been told: [thread, key]. */
   private readonly forgotten: [number, QueueKey][] = [];
-  private readonly tables: { key: number; sloUs: number; us: Float64Array; filled: number }[];
+  /** By thread: the queue whose times are coming; null: none. */
+  private readonly tables: ({ readonly key: number; readonly sloUs: number; readonly us: ArrivingTable } | null)[];
   private now = 0;
   private hasStopped = false;
 
@@ -110,7 +111,7 @@ export class RankActor implements ArbiterView {
     this.given = new Float64Array(acceleratorsMax);
     this.isHere = new Uint8Array(channels.toQueues.length);
     this.fleetDue = new Uint8Array(channels.toQueues.length);
-    this.tables = channels.fromQueues.map(() => ({ key: -1, sloUs: 0, us: new Float64Array(0), filled: 0 }));
+    this.tables = channels.fromQueues.map(() => null);
     for (const writer of channels.toQueues) {
       const room = questionRoom(queuesMax, acceleratorsMax);
       invariant(writer.free >= room, `a ring from the rank must hold ${room} records; held ${writer.free}`);
@@ -362,18 +363,15 @@ export class RankActor implements ArbiterView {
     this.offers.clear(key);
     this.channels.mailboxes.reset(key);
     this.arbiter.queueAdded(key);
-    if (sizeMax > 0) this.tables[thread] = { key, sloUs, us: new Float64Array(sizeMax), filled: 0 };
+    if (sizeMax > 0) this.tables[thread] = { key, sloUs, us: new ArrivingTable(sizeMax, is.OUT_WIDTH) };
   }
 
   private takeTable(thread: number, cells: Float64Array, from: number): void {
-    const table = this.tables[thread]!;
-    for (let cell = 1; cell < is.OUT_WIDTH && table.filled < table.us.length; cell++)
-      table.us[table.filled++] = cells[from + cell]!;
-    if (table.filled < table.us.length) return;
-    const execUs = new Float64Array(table.us.length + 2);
-    execUs.set(table.us, 1);
-    execUs[table.us.length + 1] = Number.POSITIVE_INFINITY;
-    this.specs[table.key] = { latency: new ProfiledLatency(execUs), sloUs: table.sloUs, lengthMax: 0 };
+    const table = this.tables[thread];
+    if (table === null || table === undefined) violated(`a table came from thread ${thread} for no queue`);
+    if (!table.us.take(cells, from)) return;
+    this.tables[thread] = null;
+    this.specs[table.key] = { latency: latencyOf(table.us.numbers), sloUs: table.sloUs, lengthMax: 0 };
   }
 
   private queueRemoved(thread: number, key: QueueKey): void {

@@ -5,7 +5,6 @@
 import type { ModelSpec, TensorSpec } from "../../src/config/model.js";
 import { invariant } from "../../src/core/invariant.js";
 import { durationUs } from "../../src/core/time.js";
-import type { GroupScaling } from "../../src/serve/autoscaler.js";
 import type {
   Gateway,
   InferCall,
@@ -14,6 +13,7 @@ import type {
   ParameterValue,
   RepositoryIndexEntry,
 } from "../../src/serve/gateway.js";
+import type { GroupScaling } from "../../src/serve/group-scaling.js";
 import { validateInputs, validateOutputs } from "../../src/serve/validate-inputs.js";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import { ERROR_CODES, type ErrorCode, ServingError } from "../../src/wire/serving-error.js";

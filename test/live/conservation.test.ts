@@ -77,7 +77,7 @@ async function run(
   await sleep(2);
   expect(fake.broken).toBeNull();
   expect(fake.extraAnswers).toBe(0);
-  expect(fake.server.driver.inFlight).toBe(0);
+  expect(fake.server.driver.requests.count).toBe(0);
   expect(fake.pool.holds).toEqual([0, 0, 0]);
   expect(await fake.metric("rubato_scheduler_requests")).toBe(0);
   expect(await fake.metric("rubato_scheduler_batches")).toBe(0);

@@ -69,7 +69,7 @@ describe("deadlines (D1)", { retry: 2 }, () => {
       expect(run.startedAt).toBeLessThanOrEqual(deadlines[n]!);
     }
     await sleep(150);
-    expect(fake.server.driver.inFlight).toBe(0);
+    expect(fake.server.driver.requests.count).toBe(0);
     expect(await fake.metric("rubato_queue_requests")).toBe(0);
   });
 
@@ -117,7 +117,7 @@ describe("clients that went away (D4)", { retry: 2 }, () => {
     await sleep(120);
     expect(fake.pool.runs.length).toBe(1);
     expect(await fake.metric("rubato_requests_total", ['reason="cancelled"'])).toBe(1);
-    expect(fake.server.driver.inFlight).toBe(0);
+    expect(fake.server.driver.requests.count).toBe(0);
   });
 
   it("goes on when a member of a running batch is cancelled", async () => {

@@ -1,6 +1,7 @@
 import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
 import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
+import { ExpiringQueues } from "./expiring-queues.js";
 
 export interface ClockworkArbiterOptions {
   /** An accelerator is given work while its plan ends less than this ahead, µs; one that holds nothing always is. */
@@ -19,15 +20,13 @@ export interface ClockworkArbiterOptions {
  * again with its smaller sizes.
  */
 export class ClockworkArbiter implements Arbiter {
+  private readonly queues = new ExpiringQueues();
   /** Queues that wait, by latest start. */
-  private readonly open = new IndexedHeap(16);
-  /** Queues that wait, by when their first request expires. */
-  private readonly checks = new IndexedHeap(16);
+  private readonly open = this.queues.line;
   /** Accelerators that may be given work now. */
   private readonly ready: IndexedHeap;
   /** Those whose plan is full, by when it is no longer. */
   private readonly full: IndexedHeap;
-  private queuesMax = 16;
   private readonly core: CoreView;
   private readonly options: ClockworkArbiterOptions;
 
@@ -39,24 +38,16 @@ export class ClockworkArbiter implements Arbiter {
   }
 
   queueAdded(key: QueueKey): void {
-    if (key < this.queuesMax) return;
-    while (this.queuesMax <= key) this.queuesMax *= 2;
-    for (const heap of [this.open, this.checks]) heap.grow(this.queuesMax);
+    this.queues.added(key);
   }
 
   queueRemoved(key: QueueKey): void {
-    this.open.remove(key);
-    this.checks.remove(key);
+    this.queues.removed(key);
   }
 
   offerChanged(key: QueueKey, _at: number): void {
     const { offers } = this.core;
-    if (offers.size[key] === 0) {
-      this.queueRemoved(key);
-      return;
-    }
-    this.open.set(key, offers.rank[key]!);
-    this.checks.set(key, offers.latestAt[key]! - offers.leadUs[key]! + 1);
+    if (this.queues.changed(key, offers)) this.open.set(key, offers.rank[key]!);
   }
 
   accelerated(id: AcceleratorId, at: number): void {
@@ -78,14 +69,16 @@ export class ClockworkArbiter implements Arbiter {
   }
 
   get nextWakeAt(): number {
-    if (this.open.size === 0) return this.checks.topPriority();
+    const { checks } = this.queues;
+    if (this.open.size === 0) return checks.topPriority();
     if (this.ready.size > 0) return Number.NEGATIVE_INFINITY;
-    return Math.min(this.checks.topPriority(), this.full.topPriority());
+    return Math.min(checks.topPriority(), this.full.topPriority());
   }
 
   wake(at: number): void {
+    const { checks } = this.queues;
     for (;;) {
-      if (this.checks.topPriority() <= at) this.core.expired(this.checks.pop(), at);
+      if (checks.topPriority() <= at) this.core.expired(checks.pop(), at);
       else if (this.open.size === 0) return;
       else if (this.full.topPriority() <= at) this.accelerated(this.full.top(), at);
       else if (this.ready.size > 0) this.round(this.ready.top(), at);

@@ -2,6 +2,7 @@ import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
 import { violated } from "../../core/invariant.js";
 import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
+import { ExpiringQueues } from "./expiring-queues.js";
 
 export interface ShepherdArbiterOptions {
   /** A running batch gives way to a candidate of at least this many times its size; Infinity: never. */
@@ -22,11 +23,9 @@ const CHAIN_MAX = 100_000;
 export class ShepherdArbiter implements Arbiter {
   /** Accelerators that came free and have not been looked at since. */
   private readonly freed: IndexedHeap;
+  private readonly queues = new ExpiringQueues();
   /** Queues with a request that has just arrived. */
-  private readonly arrivals = new IndexedHeap(16);
-  /** Queues that wait, by when their first request can no longer finish. */
-  private readonly checks = new IndexedHeap(16);
-  private queuesMax = 16;
+  private readonly arrivals = this.queues.line;
   /** Offers that change while the arbiter acts are its own doing, not arrivals. */
   private isActing = false;
   private readonly core: CoreView;
@@ -39,24 +38,15 @@ export class ShepherdArbiter implements Arbiter {
   }
 
   queueAdded(key: QueueKey): void {
-    if (key < this.queuesMax) return;
-    while (this.queuesMax <= key) this.queuesMax *= 2;
-    for (const heap of [this.arrivals, this.checks]) heap.grow(this.queuesMax);
+    this.queues.added(key);
   }
 
   queueRemoved(key: QueueKey): void {
-    this.arrivals.remove(key);
-    this.checks.remove(key);
+    this.queues.removed(key);
   }
 
   offerChanged(key: QueueKey, _at: number): void {
-    const { offers } = this.core;
-    if (offers.size[key] === 0) {
-      this.queueRemoved(key);
-      return;
-    }
-    this.checks.set(key, offers.latestAt[key]! - offers.leadUs[key]! + 1);
-    if (!this.isActing) this.arrivals.set(key, key);
+    if (this.queues.changed(key, this.core.offers) && !this.isActing) this.arrivals.set(key, key);
   }
 
   accelerated(id: AcceleratorId, _at: number): void {
@@ -69,13 +59,14 @@ export class ShepherdArbiter implements Arbiter {
 
   get nextWakeAt(): number {
     if (this.freed.size > 0 || this.arrivals.size > 0) return Number.NEGATIVE_INFINITY;
-    return this.checks.topPriority();
+    return this.queues.checks.topPriority();
   }
 
   wake(at: number): void {
+    const { checks } = this.queues;
     this.isActing = true;
     for (;;) {
-      if (this.checks.topPriority() <= at) this.core.expired(this.checks.pop(), at);
+      if (checks.topPriority() <= at) this.core.expired(checks.pop(), at);
       else if (this.freed.size > 0) this.completed(this.freed.pop(), at);
       else if (this.arrivals.size > 0) this.arrived(this.arrivals.pop(), at);
       else break;
@@ -84,10 +75,10 @@ export class ShepherdArbiter implements Arbiter {
   }
 
   private completed(id: AcceleratorId, at: number): void {
-    const { core } = this;
+    const { core, queues } = this;
     let best = -1;
     let most = 0;
-    for (let key = 0; key < this.queuesMax; key++) {
+    for (let key = 0; key < queues.keysMax; key++) {
       if (core.offers.size[key] === 0) continue;
       const count = core.countAt(key, id, at);
       if (count > most) {

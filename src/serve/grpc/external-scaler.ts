@@ -18,9 +18,9 @@ import type {
   ScaledObjectRef,
 } from "../../wire/proto/externalscaler.js";
 import { ServingError } from "../../wire/serving-error.js";
-import type { GroupScaling } from "../autoscaler.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Gateway } from "../gateway.js";
+import type { GroupScaling } from "../group-scaling.js";
 import { statusOf } from "./status.js";
 
 export const METRIC_NAME = "rubato-accelerators";

@@ -1,0 +1,144 @@
+import type { AcceleratorGroupSpec } from "../config/model.js";
+import type { NetworkDelays } from "../core/policy.js";
+import { monotonicNow } from "../wire/monotonic-clock.js";
+import { DelayMeter } from "./delay-meter.js";
+import { GroupLoad } from "./group-load.js";
+import type { GroupDelays } from "./metrics.js";
+
+/**
+ * present: takes batches. draining: gets no more, but those decided before it was known still run. restarting: gone, a
+ * replacement is on its way. It joins out of any of them.
+ */
+type Presence = "away" | "present" | "draining" | "restarting";
+
+/** How often plans may take measured delays over. */
+const METER_US = 250_000;
+
+/** A batch on one of the accelerators. */
+export interface CommittedBatch {
+  readonly accelerator: number;
+  readonly dispatchedAt: number;
+  /** When its execution was planned to begin. */
+  readonly execAt: number;
+  /** Dispatched to an accelerator that held nothing. */
+  readonly wasIdle: boolean;
+}
+
+/** One group of accelerators: who is there, what each holds, how long they were busy, how late they begin and answer. */
+export class AcceleratorGroup {
+  readonly spec: AcceleratorGroupSpec;
+  readonly index: number;
+  /** Index over the server of its first accelerator. */
+  readonly first: number;
+  readonly load = new GroupLoad();
+  /** Execution time of the batches that ended well, by accelerator, µs. */
+  readonly busyUs: Float64Array;
+  /** Accelerators that take batches. */
+  presentCount = 0;
+  private restartingCount = 0;
+  private readonly presence: Presence[];
+  /** Batches on each accelerator, by our count; the scheduler's and the worker's must agree with it. */
+  private readonly holds: Uint8Array;
+  private readonly delays: GroupDelays;
+  private readonly meter: DelayMeter;
+  private readonly isMetered: boolean;
+  private metersAt = 0;
+
+  /** @param network delays that plans allow for at first. @param isMetered then they follow the measured ones. */
+  constructor(
+    spec: AcceleratorGroupSpec,
+    index: number,
+    first: number,
+    network: NetworkDelays,
+    isMetered: boolean,
+    delays: GroupDelays,
+  ) {
+    this.spec = spec;
+    this.index = index;
+    this.first = first;
+    this.busyUs = new Float64Array(spec.count);
+    this.presence = new Array<Presence>(spec.count).fill("away");
+    this.holds = new Uint8Array(spec.count);
+    this.delays = delays;
+    this.meter = new DelayMeter(network);
+    this.isMetered = isMetered;
+  }
+
+  // Who is there
+
+  joined(accelerator: number): void {
+    this.turn(accelerator, "present");
+  }
+
+  draining(accelerator: number): void {
+    this.turn(accelerator, "draining");
+  }
+
+  left(accelerator: number, willRestart: boolean): void {
+    this.turn(accelerator, willRestart ? "restarting" : "away");
+  }
+
+  isPresent(accelerator: number): boolean {
+    return this.presence[accelerator] === "present";
+  }
+
+  /** Its worker is up: a batch that was decided before it drained still runs. */
+  canRun(accelerator: number): boolean {
+    const presence = this.presence[accelerator];
+    return presence === "present" || presence === "draining";
+  }
+
+  /** Nobody takes batches, and nobody is about to. */
+  get isDeserted(): boolean {
+    return this.presentCount + this.restartingCount === 0;
+  }
+
+  private turn(accelerator: number, presence: Presence): void {
+    this.presence[accelerator] = presence;
+    this.presentCount = this.presence.filter((each) => each === "present").length;
+    this.restartingCount = this.presence.filter((each) => each === "restarting").length;
+    this.load.present(this.presentCount, monotonicNow());
+  }
+
+  // Its batches
+
+  /** @returns whether the accelerator held nothing. */
+  dispatched(accelerator: number): boolean {
+    const held = this.holds[accelerator]!;
+    this.holds[accelerator] = held + 1;
+    return held === 0;
+  }
+
+  settled(accelerator: number): void {
+    this.holds[accelerator] = this.holds[accelerator]! - 1;
+  }
+
+  /**
+   * A batch ended well. Plans allow for the delays that are measured, not for those that were guessed.
+   *
+   * @param answeredUs from the end of execution until the answers were out.
+   * @returns the delays to plan with from now on; null while they stay as they are.
+   */
+  finished(
+    batch: CommittedBatch,
+    startedAt: number,
+    execUs: number,
+    answeredUs: number,
+    now: number,
+  ): NetworkDelays | null {
+    const { accelerator, dispatchedAt, wasIdle } = batch;
+    const { delays, meter } = this;
+    this.busyUs[accelerator] = this.busyUs[accelerator]! + execUs;
+    delays.answer.observe(answeredUs / 1e6);
+    meter.answered(answeredUs);
+    if (wasIdle) {
+      delays.dispatch.observe(Math.max(0, startedAt - dispatchedAt) / 1e6);
+      // An emulated accelerator never starts before the plan: then its own delay was shorter by an unknown part.
+      const isWithin = this.spec.kind === "emulated" && startedAt <= batch.execAt;
+      meter.started(isWithin ? null : startedAt - dispatchedAt);
+    }
+    if (!this.isMetered || now < this.metersAt + METER_US) return null;
+    this.metersAt = now;
+    return meter.changed();
+  }
+}

@@ -1,0 +1,35 @@
+import type { AcceleratorId } from "../core/accelerator-table.js";
+import type { AcceleratorView } from "../core/policy.js";
+
+/** What the rank said of accelerators: how many there are with every change, of each when it is granted. */
+export class GrantedAccelerators implements AcceleratorView {
+  count = 0;
+  fastestScale = 1;
+  readonly scale: Float64Array;
+  readonly freeAt: Float64Array;
+  private readonly held: Uint8Array;
+  private readonly trial: Uint8Array;
+
+  constructor(capacity: number) {
+    this.scale = new Float64Array(capacity).fill(1);
+    this.freeAt = new Float64Array(capacity);
+    this.held = new Uint8Array(capacity);
+    this.trial = new Uint8Array(capacity);
+  }
+
+  /** @param cells of a GRANT record. */
+  granted(id: AcceleratorId, cells: Float64Array, from: number): void {
+    this.freeAt[id] = cells[from + 4]!;
+    this.scale[id] = cells[from + 5]!;
+    this.held[id] = cells[from + 6]!;
+    this.trial[id] = cells[from + 7]!;
+  }
+
+  inFlight(id: AcceleratorId): number {
+    return this.held[id]!;
+  }
+
+  isOnTrial(id: AcceleratorId): boolean {
+    return this.trial[id] === 1;
+  }
+}
