@@ -232,7 +232,7 @@ describe("simulated", () => {
       models: [{ name: "m", count: 10, profile: { alpha_ms: 1.053, beta_ms: 5.072 }, slo_ms: 100 }],
       arrivals: poisson,
     };
-    const scenario = scenarioOf(fields, 26_000, 8);
+    const scenario = scenarioOf(fields, 28_000, 8);
     const goodputOf = (policy: string): number => simulate(scenario, { policy, seed: 1 }).goodput_rps;
     expect(goodputOf("deferred+")).toBeGreaterThan(0.99 * goodputOf("deferred"));
   });

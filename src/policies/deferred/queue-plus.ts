@@ -27,7 +27,7 @@ const LOOKED_AT = 64;
 const BOOST_STEP = 0.3;
 const BOOST_MAX = 4;
 /** And no window opens for it where even the largest batches do not keep up: room is relative to what all need at the least. */
-const FEEDBACK_ROOM = 0.95;
+const FEEDBACK_ROOM = 0.85;
 
 /**
  * What `deferred+` adds to one queue: its own target, what it may take before others, and what it tells the others.
