@@ -111,10 +111,12 @@ export class QueueActor implements QueueView {
       this.isGreeted = true;
       this.outbox.hello();
     }
+    // Both before anything is handled: while a full ring is waited for, the rank may ask because of what this turn has shown so
+    // far. Taken in the same turn, either's record would need the other's first.
     const arrivals = this.pace.take(FROM_FRONT, fromFront.available);
+    const questions = this.pace.take(FROM_RANK, fromRank.available);
     for (let index = 0; index < arrivals; index++) this.takeFromFront(fromFront.cells, fromFront.offsetAt(index));
     fromFront.release(arrivals);
-    const questions = this.pace.take(FROM_RANK, fromRank.available);
     for (let index = 0; index < questions; index++) this.takeFromRank(fromRank.cells, fromRank.offsetAt(index));
     fromRank.release(questions);
     this.poster.post();

@@ -174,8 +174,10 @@ export class QueuePort {
         }
         case is.ENDS: {
           const ends = cells[from + 5]!;
-          this.note(from, 6 + ends);
-          for (let index = 0; index < ends; index++)
+          for (let index = 0; index < ends; index++) {
+            // One by one: how many share a record depends on when a ring was full.
+            this.note(from, 5);
+            this.record?.commands.push(cells[from + 6 + index]!);
             sink.end(
               thread,
               cells[from + 6 + index]!,
@@ -184,6 +186,7 @@ export class QueuePort {
               cells[from + 3]!,
               cells[from + 4]!,
             );
+          }
           break;
         }
         case is.BATCH_ENDED:

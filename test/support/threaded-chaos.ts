@@ -99,7 +99,7 @@ export class ThreadedChaos implements ThreadedSink {
       oneAtATime: random() < 0.2,
       threadsMax: 3,
     };
-    const memory = createMemory(this.run, { front: 64, rank: 32 });
+    const memory = createMemory(this.run, { front: 64, rank: 8 });
     const policy = () => createSeparablePolicy(options.policy, options.policyOptions);
     const setup = { options: this.run, memory, rowsMax: options.isRecording ? 1_000_000 : 0 };
     this.local =
