@@ -7,7 +7,7 @@ import { ModelTimes } from "./model-times.js";
 import type { ProcessPool } from "./process-pool.js";
 import { loadProfile, saveProfile } from "./profile-store.js";
 import { environmentOf, profileModel } from "./profiler.js";
-import { modelNames, readModel } from "./repository.js";
+import { hasModel, modelNames, readModel } from "./repository.js";
 
 export interface RepositorySourceOptions {
   readonly folder: string;
@@ -42,7 +42,7 @@ export class RepositorySource implements ModelSource {
   }
 
   read(name: string): ModelSpec {
-    if (!this.names().includes(name))
+    if (!hasModel(this.options.folder, name))
       throw new ServingError("not-found", `Request for unknown model: '${name}' is not found in the repository`, {
         reason: "unknown-model",
       });

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { buildOnnx, type Dim, type OnnxGraph } from "../../test/support/onnx-builder.js";
 import { readOnnxHeader } from "./onnx-header.js";
-import { modelNames, readModel, readRepository } from "./repository.js";
+import { hasModel, modelNames, readModel, readRepository } from "./repository.js";
 
 let root: string;
 beforeEach(() => {
@@ -35,6 +35,17 @@ test("a link to nowhere is no model and keeps none from being found", () => {
   symlinkSync(path.join(root, "nowhere"), path.join(root, "m", "2"));
   expect(modelNames(root)).toEqual(["m"]);
   expect(readModel(root, "m").versions).toEqual(["1"]);
+});
+
+test("a name is there if it is in the list, whatever else it looks like", () => {
+  put("m/1/model.onnx", plain);
+  put("emulated/resnet50/rubato.yaml", "");
+  put("empty/notes.txt", "");
+  put(".hidden/1/model.onnx", plain);
+  const names = modelNames(root);
+  expect(names).toEqual(["empty", "emulated/resnet50", "m"]);
+  for (const name of [...names, "emulated", "emulated/absent", "m/1", ".hidden", "absent", "", "../x", "m/", "a/b/c"])
+    expect(hasModel(root, name), name).toBe(names.includes(name));
 });
 
 describe("what a model file says is not asked again", () => {

@@ -21,7 +21,7 @@ import { type OnnxValue, readOnnxHeader } from "./onnx-header.js";
 import { parseTritonConfig, type TritonConfig } from "./triton-config.js";
 
 export interface RepositoryOptions {
-  /** Default 1000. */
+  /** Default 10,000. */
   readonly modelsMax?: number;
   /** Largest model file, bytes. Default 16 GiB. */
   readonly modelBytesMax?: number;
@@ -42,7 +42,7 @@ export interface Repository {
   readonly errors: readonly RepositoryError[];
 }
 
-const MODELS_MAX = 1000;
+const MODELS_MAX = 10_000;
 const MODEL_BYTES_MAX = 16 * 1024 ** 3;
 const BATCH_MAX_DEFAULT = 32;
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9._+-]*$/;
@@ -54,10 +54,7 @@ const CONFIG_NAMES = ["rubato.yaml", "config.pbtxt"] as const;
  * @throws ServingError invalid-argument when the folder cannot be read or holds more than `modelsMax` models.
  */
 export function readRepository(folder: string, options: RepositoryOptions = {}): Repository {
-  const names = modelNames(folder);
-  const limit = options.modelsMax ?? MODELS_MAX;
-  if (names.length > limit)
-    throw new ServingError("invalid-argument", `${folder}: must hold at most ${limit} models; was ${names.length}`);
+  const names = modelNames(folder, options.modelsMax);
   const models: ModelSpec[] = [];
   const errors: RepositoryError[] = [];
   for (const name of names) {
@@ -70,15 +67,29 @@ export function readRepository(folder: string, options: RepositoryOptions = {}):
   return { models, errors };
 }
 
-/** Names of all folders that are, or fail to be, models. */
-export function modelNames(folder: string): string[] {
-  const names: string[] = [];
-  for (const name of subfolders(folder)) {
-    const inner = subfolders(path.join(folder, name)).filter((child) => looksLikeModel(path.join(folder, name, child)));
-    if (looksLikeModel(path.join(folder, name)) || inner.length === 0) names.push(name);
-    else names.push(...inner.map((child) => `${name}/${child}`));
-  }
+/**
+ * Names of all folders that are, or fail to be, models.
+ *
+ * @throws ServingError invalid-argument when the folder cannot be read or holds more than `limit` models.
+ */
+export function modelNames(folder: string, limit = MODELS_MAX): string[] {
+  const names = subfolders(folder).flatMap((name) => namesIn(folder, name));
+  if (names.length > limit)
+    throw new ServingError("invalid-argument", `${folder}: must hold at most ${limit} models; was ${names.length}`);
   return names.sort();
+}
+
+/** Whether a model of this name is there; looks at its own folder alone. */
+export function hasModel(folder: string, name: string): boolean {
+  const [first = ""] = name.split("/");
+  return NAME.test(first) && isFolder(path.join(folder, first)) && namesIn(folder, first).includes(name);
+}
+
+/** A subfolder is a model, or holds some. */
+function namesIn(folder: string, name: string): string[] {
+  const inner = subfolders(path.join(folder, name)).filter((child) => looksLikeModel(path.join(folder, name, child)));
+  if (looksLikeModel(path.join(folder, name)) || inner.length === 0) return [name];
+  return inner.map((child) => `${name}/${child}`);
 }
 
 /** Whether a folder has what makes it a model: a configuration, or a version. */

@@ -92,11 +92,16 @@ export class ServedModels {
     const known = model.queues.get(key);
     if (known !== undefined) return known;
     if (model.queues.size >= (this.options.shareGroupsMax ?? SHARE_GROUPS_MAX)) {
-      const unused = longestUnused(model);
+      const unused = longestUnused(model.queues.values());
       if (unused === null) return "share-groups-full";
       this.removeQueue(unused);
     }
-    return this.addQueue(model, key, share) ?? "queues-full";
+    const added = this.addQueue(model, key, share);
+    if (added !== null) return added;
+    // The place is free once the scheduler has let go of that queue: a later request may have it.
+    const unused = longestUnused(this.queuesOf(model.group));
+    if (unused !== null) this.removeQueue(unused);
+    return "queues-full";
   }
 
   /** Queues of the models of a group. */
@@ -175,9 +180,9 @@ export class ServedModels {
   }
 }
 
-function longestUnused(model: ServedModel): ServedQueue | null {
+function longestUnused(queues: Iterable<ServedQueue>): ServedQueue | null {
   let oldest: ServedQueue | null = null;
-  for (const queue of model.queues.values())
+  for (const queue of queues)
     if (queue.live === 0 && queue.batches === 0 && (oldest === null || queue.lastUsedAt < oldest.lastUsedAt))
       oldest = queue;
   return oldest;
