@@ -2,7 +2,7 @@
 import type { ExpandedScenario } from "../config/scenario.js";
 import { invariant } from "../core/invariant.js";
 import { type ClairvoyantOptions, clairvoyantBound } from "./clairvoyant.js";
-import { capacityOf, gatheringBoundRps, isSteady, overrunOf, requestsOf } from "./gathering.js";
+import { capacityOf, gatheringBoundRps, isSteady, requestsOf, runEndOf } from "./gathering.js";
 import { knownArrivals } from "./known-arrivals.js";
 
 /**
@@ -19,7 +19,10 @@ export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): nu
   const { network } = scenario;
   const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
   const totalRps = scenario.models.reduce((all, model) => all + model.rateRps, 0);
-  let usPerRequest = 0;
+  const end = runEndOf(scenario);
+  // µs per request that arrives, over all models; and of those that must have ended when arrivals end.
+  let allUs = 0;
+  let earlyUs = 0;
   for (const { rateRps, execUs, sloUs } of scenario.models) {
     if (rateRps === 0) continue;
     let least = Number.POSITIVE_INFINITY;
@@ -28,9 +31,11 @@ export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): nu
       if (us + network.controlUs + b * network.dataUsPerRequest + network.responseUs <= sloUs)
         least = Math.min(least, us / b);
     }
-    usPerRequest += (rateRps / totalRps) * (1 - badRateMax) * least;
+    allUs += (rateRps / totalRps) * (1 - badRateMax) * least;
+    earlyUs += (rateRps / totalRps) * Math.max(0, 1 - badRateMax - end.openPart(sloUs)) * least;
   }
-  return (capacityOf(scenario) * overrunOf(scenario) * 1e6) / usPerRequest;
+  if (allUs === 0) return Number.POSITIVE_INFINITY;
+  return capacityOf(scenario) * 1e6 * Math.min(end.overrun / allUs, 1 / earlyUs);
 }
 
 /** Bounds on peak goodput, requests per second; see fluidBoundRps, gatheringBoundRps and clairvoyantBound. */

@@ -85,22 +85,25 @@ describe("gathering bound", () => {
     expect(gatheringBoundRps(many, fluidBoundRps(many), options)).toBeLessThan(0.95 * fluidBoundRps(many));
   });
 
-  it("no policy keeps less busy for what it serves, of the same arrivals", () => {
-    const { duration_s: durationS } = RESNET;
-    for (const policy of ["deferred", "deferred+", "eager"])
-      for (const shape of [0.2, 1])
-        for (const rateRps of [500, 2000, 4000]) {
-          const scenario = scenarioOf({
-            ...RESNET,
-            models: [...RESNET.models, { name: "bert", profile: { alpha_ms: 4, beta_ms: 1 }, slo_ms: 20 }],
-            arrivals: { process: "gamma", shape, rate_rps: rateRps },
-          });
+  it("no policy keeps less busy for what it serves; deferred hardly more", () => {
+    for (const shape of [0.5, 1])
+      for (const rateRps of [500, 2000, 4000]) {
+        const scenario = scenarioOf({
+          ...RESNET,
+          duration_s: 40,
+          models: [...RESNET.models, { name: "bert", profile: { alpha_ms: 4, beta_ms: 1 }, slo_ms: 20 }],
+          arrivals: { process: "gamma", shape, rate_rps: rateRps },
+        });
+        const of = (policy: string) => {
           const { utilization, per_model } = simulate(scenario, { policy, seed: 1 });
           const badRateMax = Math.max(...Object.values(per_model).map((each) => each.bad_rate));
-          const least = leastUtilization(scenario, { seed: 1, requests: rateRps * durationS, badRateMax });
-          // Utilization leaves out what still runs at the end.
-          expect(utilization, `${policy}, shape ${shape}, ${rateRps} r/s`).toBeGreaterThan(0.99 * least);
-        }
+          return utilization / leastUtilization(scenario, { seed: 1, badRateMax });
+        };
+        const name = `shape ${shape}, ${rateRps} r/s`;
+        // Bursts: as many arrive as the rate says only on average.
+        for (const policy of ["deferred", "deferred+", "eager"]) expect(of(policy), name).toBeGreaterThan(0.97);
+        expect(of("deferred"), name).toBeLessThan(1.15);
+      }
   });
 
   it("a run that is short against its SLO may serve what it has no time for while requests arrive", () => {

@@ -31,22 +31,31 @@ const LOOKS = 4;
  * @returns more than there are where the rate cannot be served; Infinity when a model cannot be served at all.
  */
 export function leastBusy(scenario: ExpandedScenario, options: GatheringOptions): number {
+  return leastWork(scenario, options).all;
+}
+
+/** leastBusy; and the same of the requests that must have ended when arrivals end (see RunEnd). */
+function leastWork(scenario: ExpandedScenario, options: GatheringOptions): { all: number; early: number } {
   const { seed, requests = REQUESTS, badRateMax = 0.01 } = options;
   const classes = classesOf(scenario);
   const ofEach = { ...scenario, models: classes.map(({ model }) => model) };
-  const rateRps = totalRate(ofEach);
-  const known = knownArrivals(ofEach, rateRps, seed, isSteady(scenario) ? requests : requestsOf(scenario, rateRps));
+  const totalRps = totalRate(ofEach);
+  const known = knownArrivals(ofEach, totalRps, seed, isSteady(scenario) ? requests : requestsOf(scenario, totalRps));
   const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
-  const untilUs = Math.max(...known.map(({ arrivalAt, sloUs }) => (arrivalAt.at(-1) ?? 0) + sloUs));
-  let busy = 0;
-  for (const [index, { count }] of classes.entries()) {
-    const shares = leastShares(known[index]!, fastest, scenario.network).sort();
-    const kept = Math.ceil(shares.length * (1 - badRateMax));
-    let us = 0;
-    for (let request = 0; request < kept; request++) us += shares[request]!;
-    busy += (count * us) / untilUs;
+  const end = runEndOf(scenario);
+  const least = { all: 0, early: 0 };
+  for (const [index, { model, count }] of classes.entries()) {
+    const shares = inner(leastShares(known[index]!, fastest, scenario.network), known[index]!).sort();
+    if (shares.length === 0) continue;
+    const workOf = (part: number): number => {
+      let us = 0;
+      for (let request = 0; request < Math.ceil(shares.length * part); request++) us += shares[request]!;
+      return (count * model.rateRps * us) / (shares.length * 1e6);
+    };
+    least.all += workOf(1 - badRateMax);
+    least.early += workOf(1 - badRateMax - end.openPart(model.sloUs));
   }
-  return busy;
+  return least;
 }
 
 /** The same as a part of what there is: at most 1 where such a schedule exists. */
@@ -55,15 +64,19 @@ export function leastUtilization(scenario: ExpandedScenario, options: GatheringO
 }
 
 /**
- * Gathering bound, requests per second: the lowest rate, going down from the fluid bound, at which `leastBusy` is no more
- * than there are accelerators. 0 when a model cannot be served at all.
+ * Gathering bound, requests per second: the lowest rate, going down from the fluid bound, at which the least work is no more
+ * than accelerators can do (see RunEnd). 0 when a model cannot be served at all.
  *
  * @param fluidRps see fluidBoundRps.
  */
 export function gatheringBoundRps(scenario: ExpandedScenario, fluidRps: number, options: GatheringOptions): number {
   if (!Number.isFinite(fluidRps) || fluidRps === 0) return fluidRps;
-  const most = overrunOf(scenario);
-  const isAbove = (rateRps: number): boolean => leastUtilization(withRate(scenario, rateRps), options) > most;
+  const capacity = capacityOf(scenario);
+  const { overrun } = runEndOf(scenario);
+  const isAbove = (rateRps: number): boolean => {
+    const { all, early } = leastWork(withRate(scenario, rateRps), options);
+    return all > capacity * overrun || early > capacity;
+  };
   let high = fluidRps;
   let low = high;
   while (low > fluidRps / 1000 && isAbove(low)) {
@@ -102,6 +115,14 @@ export function leastShares(known: KnownArrivals, scale: number, network: Networ
   return shares;
 }
 
+/** Without the requests whose neighbours the sample cuts off, where it is long enough. */
+function inner(shares: Float64Array, { arrivalAt, sloUs }: KnownArrivals): Float64Array {
+  const fromUs = arrivalAt[0]! + sloUs;
+  const toUs = arrivalAt.at(-1)! - sloUs;
+  const whole = shares.filter((_, request) => arrivalAt[request]! >= fromUs && arrivalAt[request]! <= toUs);
+  return whole.length > 0 ? whole : shares;
+}
+
 /** Models that differ in name alone, as one and their number. */
 function classesOf({ models, arrivals }: ExpandedScenario): { readonly model: ExpandedModel; count: number }[] {
   const classes = new Map<string, { readonly model: ExpandedModel; count: number }>();
@@ -134,12 +155,19 @@ export function requestsOf(scenario: ExpandedScenario, rateRps: number): number 
 }
 
 /**
- * Time that accelerators have for the counted requests, over the time in which these arrive: they work until the last
- * deadline. Much more than 1 only where a run is short against its SLOs.
+ * How a run ends: requests are counted that arrive in it, and accelerators work on until the last deadline. So all of them have
+ * `overrun` times the time in which they arrive; and whoever arrived an SLO before the end must be done by the end.
  */
-export function overrunOf({ durationUs, warmupUs, models }: ExpandedScenario): number {
-  const sloUs = Math.max(...models.map((model) => (model.rateRps > 0 ? model.sloUs : 0)));
-  return (durationUs - warmupUs + sloUs) / (durationUs - warmupUs);
+export interface RunEnd {
+  readonly overrun: number;
+  /** Part of a model's requests, at most, that may still be open when arrivals end. */
+  openPart(sloUs: number): number;
+}
+
+export function runEndOf({ durationUs, warmupUs, models }: ExpandedScenario): RunEnd {
+  const countedUs = durationUs - warmupUs;
+  const sloUs = Math.max(0, ...models.map((model) => (model.rateRps > 0 ? model.sloUs : 0)));
+  return { overrun: (countedUs + sloUs) / countedUs, openPart: (us) => Math.min(1, us / countedUs) };
 }
 
 /** Accelerators, each counted by its speed relative to the fastest. */
