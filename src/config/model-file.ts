@@ -87,7 +87,7 @@ export const modelFileSchema = z.strictObject({
     .default({})
     .describe(
       "Options of the policy; see there. Live, idle_dispatch is true by default, and those of deferred+ that concern " +
-        "accelerators (early, early_per_idle, burst_aware, fastest_first) have their defaults.",
+        "accelerators (early, early_per_idle, early_by_gap, burst_aware, fastest_first) have their defaults.",
     ),
   group: z
     .string()
