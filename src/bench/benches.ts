@@ -9,6 +9,8 @@ export interface BenchOptions {
   readonly dataDir: string | null;
   /** Where figures are written; default: nowhere. */
   readonly figuresDir?: string | null;
+  /** Of plus: only the cases that this seed draws. */
+  readonly casesSeed?: number | undefined;
   readonly onProgress: (text: string) => void;
 }
 

@@ -6,7 +6,7 @@ import type { BenchResult } from "../../bench/core-bench.js";
 import { dataDirOf } from "../../config/traces.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { RunFailed } from "../exit.js";
-import { numberWithin } from "../option-values.js";
+import { integerWithin, numberWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { formatNumber, renderPairs, renderTable } from "../table.js";
 
@@ -15,6 +15,7 @@ interface BenchFlags {
   readonly seconds?: number;
   readonly dataDir?: string;
   readonly figures?: string;
+  readonly casesSeed?: number;
   readonly json?: boolean;
 }
 
@@ -32,6 +33,11 @@ export function benchCommand(output: Output): Command {
     .option("--seconds <s>", "length of each timed run (overhead, embedder)", numberWithin({ min: 0.1, max: 3600 }))
     .option("--data-dir <dir>", "folder of data: embedder takes sentence lengths from it (default: RUBATO_DATA)")
     .option("--figures <dir>", "folder that figures are written to (scheduler)")
+    .option(
+      "--cases-seed <n>",
+      "plus: only the 20 cases of one model that this seed draws (its own are those of seed 1)",
+      integerWithin({ min: 1, max: 1e9 }),
+    )
     .option("--json", "print the results as one JSON document")
     .addHelpText(
       "after",
@@ -66,7 +72,8 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
-    return await bench.run({ size: flags.size, seconds: flags.seconds, dataDir, figuresDir, onProgress });
+    const { size, seconds, casesSeed } = flags;
+    return await bench.run({ size, seconds, dataDir, figuresDir, casesSeed, onProgress });
   } catch (error) {
     if (error instanceof ServingError) throw new RunFailed(`bench ${bench.name}: ${error.message}`);
     throw error;
