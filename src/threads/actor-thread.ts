@@ -9,11 +9,10 @@ import { ActorStats } from "./actor-stats.js";
 import { Bell } from "./bell.js";
 import { FREE_PACE, type RecordWriter } from "./channel.js";
 import { type ActorReport, createQueueActor, createRankActor, type HostSetup } from "./hosts.js";
-import { frontBell, rankBell } from "./memory.js";
+import { frontBell, RANK, rankBell } from "./memory.js";
 import { SHOWN_FRONT, SHOWN_RANK } from "./queue-outbox.js";
 import { threadCpuUs } from "./thread-cpu.js";
 import { RecordingPace } from "./turn-log.js";
-import { RANK } from "./worker-team.js";
 
 export interface ActorThreadData {
   /** Number of the queue thread, or RANK. */

@@ -3,13 +3,13 @@ import type { SeparablePolicy } from "../core/policy.js";
 import { RingReader, RingWriter } from "../wire/ring.js";
 import { Bell } from "./bell.js";
 import { FREE_PACE, type Pace, type RecordWriter } from "./channel.js";
-import { rankBell, type SchedulerMemory } from "./memory.js";
+import { RANK, rankBell, type SchedulerMemory } from "./memory.js";
 import { MailboxReader, MailboxWriter } from "./offer-mailbox.js";
 import { QueueActor } from "./queue-actor.js";
 import { RankActor } from "./rank-actor.js";
 import type { RunOptions } from "./replay.js";
 import { RecordingPace } from "./turn-log.js";
-import { RANK, type WorkerHostOptions, WorkerTeam } from "./worker-team.js";
+import { type WorkerHostOptions, WorkerTeam } from "./worker-team.js";
 
 /** What an actor leaves when it has stopped. */
 export interface ActorReport {

@@ -6,6 +6,9 @@ import { createMailboxes, type MailboxMemory } from "./offer-mailbox.js";
 import { questionRoom } from "./rank-actor.js";
 import type { RunOptions } from "./replay.js";
 
+/** Number of the rank's thread, where queue threads have 0, 1, ... */
+export const RANK = -1;
+
 export interface ThreadMemory {
   readonly fromFront: RingMemory;
   readonly toFront: RingMemory;

@@ -3,6 +3,7 @@ import { invariant } from "../core/invariant.js";
 import { type ActorTotals, actorTotals, createActorStats } from "./actor-stats.js";
 import type { ActorThreadData, ActorThreadMessage } from "./actor-thread.js";
 import type { ActorReport, HostSetup } from "./hosts.js";
+import { RANK } from "./memory.js";
 
 export interface WorkerHostOptions {
   /** Name and options of the policy (policies/registry). */
@@ -18,9 +19,6 @@ export interface WorkerHostOptions {
   /** An actor failed: the scheduler is lost. */
   readonly onError: (error: Error) => void;
 }
-
-/** Number of the rank's thread. */
-export const RANK = -1;
 
 /** A worker thread, and which schedulers have started their actor in it. */
 interface Crew {
