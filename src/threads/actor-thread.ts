@@ -25,6 +25,8 @@ export interface ActorThreadData {
   readonly pollUs: number;
   /** Where measurements go: a row per queue thread, then the rank's. */
   readonly stats: SharedArrayBuffer;
+  /** One word: 1 when all threads are to end, whatever they hold. */
+  readonly ending: SharedArrayBuffer;
 }
 
 /** What the thread says: when its actors are there, and what they leave when they have stopped. */
@@ -45,6 +47,7 @@ const {
   originUs,
   pollUs,
   stats: statsMemory,
+  ending: endingMemory,
 } = workerData as ActorThreadData;
 const { options, memory } = setups[0]!;
 const clock = (): number => monotonicNow() - originUs;
@@ -53,6 +56,14 @@ const front = new Bell(memory.bells, frontBell(options));
 const rank = new Bell(memory.bells, rankBell(options));
 
 const NEVER_DUE = Number.POSITIVE_INFINITY;
+/**
+ * V8 may be compiling this thread's code in the background still. On Node 20 a thread that ends meanwhile has taken the
+ * process with it ("Assertion failed: (data.first) != nullptr", in node's platform): so it rests for a moment first.
+ */
+const LAST_REST_MS = 25;
+
+const ending = new Int32Array(endingMemory);
+const isEnding = (): boolean => Atomics.load(ending, 0) === 1;
 
 const startCpuUs = threadCpuUs();
 const ended = thread === RANK ? runRanks() : runQueues();
@@ -65,6 +76,7 @@ post(
     cpuUs,
   })),
 );
+Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_REST_MS);
 
 function startAll<Actor>(create: (setup: HostSetup, pace: RecordingPace | null) => Actor): Running<Actor>[] {
   const all = setups.map((setup) => {
@@ -90,8 +102,9 @@ function runQueues() {
     createQueueActor(setup, thread, createSeparablePolicy(name, policyOptions), pace ?? FREE_PACE, waitForRoom),
   );
   const running = [...all];
-  const hasWork = (): boolean => running.some(({ actor }) => actor.hasWork);
+  const hasWork = (): boolean => isEnding() || running.some(({ actor }) => actor.hasWork);
   for (;;) {
+    if (isEnding()) return all;
     for (const each of all) {
       const { actor } = each;
       if (actor.isStopped || (actor.hasGreeted && !actor.hasWork)) continue;
@@ -115,9 +128,10 @@ function runRanks() {
   );
   const running = [...all];
   const ring = (each: number): void => bells[each]!.ring();
-  const hasWork = (): boolean => running.some(({ actor }) => actor.hasWork);
+  const hasWork = (): boolean => isEnding() || running.some(({ actor }) => actor.hasWork);
   const dueAt = (): number => running.reduce((soonest, { actor }) => Math.min(soonest, actor.dueAt), NEVER_DUE);
   for (;;) {
+    if (isEnding()) return all;
     for (const each of all) {
       const { actor } = each;
       const now = clock();

@@ -1,9 +1,11 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { invariant } from "../core/invariant.js";
 import { type ActorTotals, actorTotals, createActorStats } from "./actor-stats.js";
 import type { ActorThreadData, ActorThreadMessage } from "./actor-thread.js";
+import { Bell } from "./bell.js";
 import type { ActorReport, HostSetup } from "./hosts.js";
-import { RANK } from "./memory.js";
+import { RANK, rankBell } from "./memory.js";
 
 export interface WorkerHostOptions {
   /** Name and options of the policy (policies/registry). */
@@ -19,6 +21,9 @@ export interface WorkerHostOptions {
   /** An actor failed: the scheduler is lost. */
   readonly onError: (error: Error) => void;
 }
+
+/** How long threads may take to end by themselves, ms. */
+const END_MS = 500;
 
 /** A worker thread, and which schedulers have started their actor in it. */
 interface Crew {
@@ -36,6 +41,7 @@ export class WorkerTeam {
   private readonly setups: readonly HostSetup[];
   private readonly options: WorkerHostOptions;
   private readonly stats: SharedArrayBuffer;
+  private readonly ending = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   private readonly crews = new Map<number, Crew>();
   private readonly workers = new Set<Worker>();
 
@@ -75,13 +81,23 @@ export class WorkerTeam {
 
   /** Ends every thread at once, whatever it holds. Resolves when all have ended. */
   async terminate(): Promise<void> {
-    await Promise.all([...this.workers].map((worker) => worker.terminate()));
+    const workers = [...this.workers];
+    const ended = Promise.all(workers.map((worker) => once(worker, "exit")));
+    Atomics.store(new Int32Array(this.ending), 0, 1);
+    const { options, memory } = this.setups[0]!;
+    for (let bell = 0; bell <= rankBell(options); bell++) new Bell(memory.bells, bell).ring();
+    // One that waits for room in a ring that nobody reads any more does not see it.
+    const timer = setTimeout(() => {
+      for (const worker of workers) void worker.terminate();
+    }, END_MS);
+    await ended;
+    clearTimeout(timer);
   }
 
   private launch(thread: number): Omit<Crew, "started"> {
     const { onError, ...rest } = this.options;
-    const { setups, stats } = this;
-    const workerData: ActorThreadData = { thread, setups, stats, ...rest };
+    const { setups, stats, ending } = this;
+    const workerData: ActorThreadData = { thread, setups, stats, ending, ...rest };
     // Threads run what is built, also when this file is run from its source (tests).
     const file = new URL("../../dist/threads/actor-thread.js", import.meta.url);
     const worker = new Worker(file, { workerData, name: thread === RANK ? "rank" : `queues-${thread}` });
