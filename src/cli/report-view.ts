@@ -56,14 +56,15 @@ export function renderGoodput(name: string, report: GoodputReport, models: reado
   ];
   if (report.bounds !== undefined) {
     const { fluid_rps, gathering_rps, clairvoyant_any_rps, clairvoyant_in_order_rps } = report.bounds;
-    const clairvoyant =
-      clairvoyant_in_order_rps === undefined || clairvoyant_any_rps === undefined
-        ? ""
-        : `${formatNumber(clairvoyant_in_order_rps)} in order of deadlines, ${formatNumber(clairvoyant_any_rps)} in any order (clairvoyant), `;
-    pairs.push([
-      "no policy exceeds",
-      `${clairvoyant}${formatNumber(gathering_rps)} (gathering), ${formatNumber(fluid_rps)} (fluid)`,
-    ]);
+    const bounds: [string, number][] = [
+      ["clairvoyant", clairvoyant_any_rps ?? Number.POSITIVE_INFINITY],
+      ["gathering", gathering_rps],
+      ["fluid", fluid_rps],
+    ];
+    const known = bounds.filter(([, rps]) => Number.isFinite(rps)).sort(([, a], [, b]) => a - b);
+    pairs.push(["no policy exceeds", known.map(([name, rps]) => `${formatNumber(rps)} (${name})`).join(", ")]);
+    if (clairvoyant_in_order_rps !== undefined)
+      pairs.push(["taking the earliest first", `${formatNumber(clairvoyant_in_order_rps)} (clairvoyant)`]);
   }
   const beside = report.beside ?? [];
   const parts = [renderPairs(pairs)];

@@ -140,7 +140,7 @@ export const policyOptionSchemas = {
     })
     .describe(
       "Deferred scheduling past the paper: a target that keeps up and no more, early windows while accelerators idle, " +
-        "feedback between models. Simulated only.",
+        "feedback between models. Served live, too, but not with scheduler.threads.",
     ),
   eager: z
     .strictObject({

@@ -62,7 +62,8 @@ describe("experiments", () => {
   it("a name is one experiment, or all below it", () => {
     expect(experimentsNamed("symphony/table2").map(({ name }) => name)).toEqual(["symphony/table2"]);
     expect(experimentsNamed("symphony")).toEqual(EXPERIMENTS);
-    expect(experimentsNamed("symphony/table")).toEqual([]);
+    expect(experimentsNamed("table2").map(({ name }) => name)).toEqual(["symphony/table2"]);
+    for (const unknown of ["symphony/table", "able2", ""]) expect(experimentsNamed(unknown)).toEqual([]);
   });
 
   it("a digest names all that a result depends on, whatever the order of fields", () => {

@@ -35,7 +35,13 @@ export const EXPERIMENTS: readonly Experiment[] = [
   fig16,
 ];
 
-/** @returns the experiments that a name stands for: one, or all whose name begins with it and a slash. Empty: unknown. */
+/**
+ * @returns the experiments that a name stands for: one, with or without its paper's name before the slash, or all of a paper.
+ * Empty: unknown.
+ */
 export function experimentsNamed(name: string): readonly Experiment[] {
-  return EXPERIMENTS.filter((experiment) => experiment.name === name || experiment.name.startsWith(`${name}/`));
+  return EXPERIMENTS.filter(
+    (experiment) =>
+      experiment.name === name || experiment.name.startsWith(`${name}/`) || experiment.name.endsWith(`/${name}`),
+  );
 }
