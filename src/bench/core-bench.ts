@@ -77,6 +77,9 @@ function measureCore(name: string, models: number, accelerators: number, request
   };
 }
 
+/** Arrivals of a run for neighbours. */
+const RUN = 20_000;
+
 /** Poisson arrivals, each of a random model (so every model's are Poisson too), accelerators that take as long as profiled, and a count of what happened. */
 export class CoreRun implements CommandSink {
   finished = 0;
@@ -90,12 +93,20 @@ export class CoreRun implements CommandSink {
   private readonly table = linearTable(ALPHA_MS * 1000, BETA_MS * 1000, BATCH_MAX);
   private readonly uniform: Uniform = stream(1, "bench/arrivals");
   private readonly models: number;
+  private readonly neighbours: number;
+  private firstNeighbour = 0;
+  private drawn = 0;
   private readonly meanGapUs: number;
   private readonly requests: number;
 
-  constructor(models: number, accelerators: number, requests: number) {
+  /**
+   * @param neighbours arrivals come in runs for so many models that lie beside each other, each run elsewhere: as many
+   * queues, but those in use fit the cache. 0: for any model at any time.
+   */
+  constructor(models: number, accelerators: number, requests: number, neighbours = 0) {
     this.requests = requests;
     this.models = models;
+    this.neighbours = neighbours;
     this.meanGapUs = 1e6 / (accelerators * RATE_PER_ACCELERATOR);
     this.accelerators = new EmulatedAccelerators(accelerators);
     this.scheduler = new Scheduler(createPolicy("deferred", {}), this, {
@@ -127,7 +138,7 @@ export class CoreRun implements CommandSink {
 
   /** @param until halts when this many requests have arrived. */
   run(until = Number.POSITIVE_INFINITY): void {
-    const { scheduler, accelerators, models, uniform, exactAt } = this;
+    const { scheduler, accelerators, models, uniform, exactAt, neighbours } = this;
     let { now, arrived } = this;
     if (arrived === 0) exactAt[0] = this.gap();
     for (;;) {
@@ -150,7 +161,7 @@ export class CoreRun implements CommandSink {
       } else if (arrivalAt <= wakeAt) {
         // A small integer: V8 keeps it in place, where a double passed on is a box of 16 bytes.
         now = Math.max(now, arrivalAt) | 0;
-        const model = models === 1 ? 0 : Math.floor(uniform() * models);
+        const model = models === 1 ? 0 : neighbours === 0 ? Math.floor(uniform() * models) : this.near(uniform());
         scheduler.arrive(model, arrived++, now, now + SLO_MS * 1000, now);
         exactAt[0] = exactAt[0]! + this.gap();
       } else {
@@ -179,6 +190,13 @@ export class CoreRun implements CommandSink {
 
   preempt(): void {
     violated("this policy does not preempt");
+  }
+
+  /** A model among the neighbours whose turn it is. */
+  private near(u: number): number {
+    const { models, neighbours } = this;
+    if (this.drawn++ % RUN === 0) this.firstNeighbour = Math.floor(this.uniform() * (models - neighbours + 1));
+    return this.firstNeighbour + Math.floor(u * neighbours);
   }
 
   private gap(): number {

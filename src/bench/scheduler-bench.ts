@@ -139,7 +139,8 @@ function measureAllocation(size: number): BenchResult {
 // Cost per event
 
 interface CostPoint {
-  readonly over: "models" | "accelerators";
+  /** near: over models, of which 64 beside each other have arrivals at a time. */
+  readonly over: "models" | "near" | "accelerators";
   readonly models: number;
   readonly accelerators: number;
   readonly nsPerEvent: number;
@@ -148,12 +149,16 @@ interface CostPoint {
 }
 
 const MODELS = [1, 4, 16, 64, 256, 1024, 4096];
+/** Enough that queues of all do not fit the cache: is it that, or the steps taken? */
+const NEAR_MODELS = [1024, 4096];
+const NEIGHBOURS = 64;
 const ACCELERATORS = [16, 64, 256, 1024, 4096, 16_384];
 
 function measureCosts(size: number): CostPoint[] {
   new CoreRun(16, 256, Math.ceil(500_000 * size)).run();
   return [
     ...MODELS.map((models) => measureCost("models", models, 1024, size)),
+    ...NEAR_MODELS.map((models) => measureCost("near", models, 1024, size)),
     ...ACCELERATORS.map((accelerators) => measureCost("accelerators", 64, accelerators, size)),
   ];
 }
@@ -163,7 +168,7 @@ function measureCost(over: CostPoint["over"], models: number, accelerators: numb
   const requests = Math.ceil(Math.max(1_000_000, accelerators * RATE_PER_ACCELERATOR) * size);
   let best: CostPoint | null = null;
   for (let round = 0; round < 2; round++) {
-    const run = new CoreRun(models, accelerators, requests);
+    const run = new CoreRun(models, accelerators, requests, over === "near" ? NEIGHBOURS : 0);
     const before = process.cpuUsage();
     run.run();
     const used = process.cpuUsage(before);
@@ -177,10 +182,10 @@ function measureCost(over: CostPoint["over"], models: number, accelerators: numb
 
 function costResult({ over, models, accelerators, nsPerEvent, nsPerRequest, digest }: CostPoint): BenchResult {
   return {
-    name: `cost-over-${over}`,
+    name: over === "near" ? "cost-in-cache" : `cost-over-${over}`,
     value: nsPerEvent,
     unit: "ns/event",
-    detail: `${models} models, ${accelerators} accelerators; ${nsPerRequest.toFixed(0)} ns/request with its batches and timers`,
+    detail: `${models} models${over === "near" ? ` in runs of arrivals for ${NEIGHBOURS} of them` : ""}, ${accelerators} accelerators; ${nsPerRequest.toFixed(0)} ns/request with its batches and timers`,
     digest,
     figures: { models, accelerators, ns_per_request: nsPerRequest },
   };
@@ -274,8 +279,9 @@ function queueResults(queues: QueueThreads): BenchResult[] {
 
 function costFigure(points: readonly CostPoint[]): Figure {
   const row = ({ over, models, accelerators, nsPerEvent, nsPerRequest }: CostPoint): LineRow[] => {
-    const x = over === "models" ? models : accelerators;
+    const x = over === "accelerators" ? accelerators : models;
     const panel = PANELS[over];
+    if (over === "near") return [{ x, y: nsPerEvent, series: IN_CACHE, panel }];
     return [
       { x, y: nsPerEvent, series: "per event", panel },
       { x, y: nsPerRequest, series: "per request", panel },
@@ -287,15 +293,16 @@ function costFigure(points: readonly CostPoint[]): Figure {
     caption:
       "Processor time with load generator and emulated accelerators, 750 requests/s per accelerator, SLO 100 ms, Poisson. Models: on 1,024 accelerators; accelerators: 64 models. Events are arrivals, batches that end, timers.",
     kind: "lines",
-    panels: Object.values(PANELS),
+    panels: [...new Set(Object.values(PANELS))],
     x: { title: "models or accelerators", scale: "log" },
     y: { title: "processor time", unit: "ns" },
-    series: [{ name: "per event" }, { name: "per request" }],
+    series: [{ name: "per event" }, { name: "per request" }, { name: IN_CACHE }],
     rows: points.flatMap(row),
   };
 }
 
-const PANELS = { models: "over models", accelerators: "over accelerators" } as const;
+const IN_CACHE = `per event, ${NEIGHBOURS} models at a time`;
+const PANELS = { models: "over models", near: "over models", accelerators: "over accelerators" } as const;
 
 function ranksFigure(queues: QueueThreads): Figure {
   const batches = [1, 2, 4, 8, 16, 32, 64, 87];
