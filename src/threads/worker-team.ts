@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { invariant } from "../core/invariant.js";
 import { type ActorTotals, actorTotals, createActorStats } from "./actor-stats.js";
@@ -82,7 +81,7 @@ export class WorkerTeam {
   /** Ends every thread at once, whatever it holds. Resolves when all have ended. */
   async terminate(): Promise<void> {
     const workers = [...this.workers];
-    const ended = Promise.all(workers.map((worker) => once(worker, "exit")));
+    const ended = Promise.all(workers.map((worker) => new Promise((resolve) => worker.once("exit", resolve))));
     Atomics.store(new Int32Array(this.ending), 0, 1);
     const { options, memory } = this.setups[0]!;
     for (let bell = 0; bell <= rankBell(options); bell++) new Bell(memory.bells, bell).ring();
