@@ -1,9 +1,10 @@
 /** Upper bounds on peak goodput: what no scheduler exceeds, to hold policies against. */
-import type { ExpandedScenario } from "../config/scenario.js";
+import { type ExpandedScenario, totalRate } from "../config/scenario.js";
 import { invariant } from "../core/invariant.js";
 import { type ClairvoyantOptions, clairvoyantBound } from "./clairvoyant.js";
-import { capacityOf, gatheringBoundRps, isSteady, requestsOf, runEndOf } from "./gathering.js";
+import { gatheringBoundRps } from "./gathering.js";
 import { knownArrivals } from "./known-arrivals.js";
+import { capacityOf, isSteady, requestsOf, runEndOf } from "./scenario-run.js";
 
 /**
  * Fluid bound, requests per second: no scheduler serves more over a run with at most `badRateMax` of every model bad.
@@ -18,7 +19,7 @@ import { knownArrivals } from "./known-arrivals.js";
 export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): number {
   const { network } = scenario;
   const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
-  const totalRps = scenario.models.reduce((all, model) => all + model.rateRps, 0);
+  const totalRps = totalRate(scenario);
   const end = runEndOf(scenario);
   // µs per request that arrives, over all models; and of those that must have ended when arrivals end.
   let allUs = 0;
