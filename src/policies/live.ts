@@ -4,7 +4,7 @@
  */
 import { invariant } from "../core/invariant.js";
 import type { CoreView, Policy, QueueSpec, SeparablePolicy } from "../core/policy.js";
-import type { QueuePlusOptions } from "./deferred/queue-plus.js";
+import { plusParts, type QueuePlusOptions } from "./deferred/queue-plus.js";
 import { PLUS_EARLY, PLUS_EARLY_BY_GAP, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
@@ -122,16 +122,8 @@ export function liveWindow(
     return { opens: "frontrun", timeoutUs: 0, drop, idleDispatch, ...common };
   }
   if (policy === "deferred+") {
-    const { idle_dispatch, drop_by_strain, heads_return, feedback, look_ahead, leave_when_enough, target } =
-      options as DeferredPlusOptions;
-    const plus = {
-      keepUp: (target ?? "keep-up") === "keep-up",
-      strain: drop_by_strain ?? false,
-      headsReturn: heads_return ?? false,
-      feedback: feedback ?? true,
-      lookAhead: look_ahead ?? true,
-      leaveWhenEnough: leave_when_enough ?? true,
-    };
+    const plus = plusParts(options as DeferredPlusOptions);
+    const { idle_dispatch } = options as DeferredPlusOptions;
     const idleDispatch = idle_dispatch ?? defaults.idleDispatch;
     return { opens: "frontrun", timeoutUs: 0, drop: "window", idleDispatch, ...common, plus };
   }

@@ -10,6 +10,7 @@ import { ShepherdArbiter } from "./baselines/shepherd-arbiter.js";
 import { ShepherdQueue } from "./baselines/shepherd-queue.js";
 import { TensorflowQueue } from "./baselines/tensorflow-queue.js";
 import { TritonQueue } from "./baselines/triton-queue.js";
+import { plusParts } from "./deferred/queue-plus.js";
 import { PLUS_EARLY, PLUS_EARLY_BY_GAP, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
 import { SharedLoad } from "./deferred/shared-load.js";
 import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
@@ -95,15 +96,7 @@ export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
         target: typeof options.target === "number" ? options.target : null,
         rateWindowUs: (options.rate_window_s ?? PLUS_RATE_WINDOW_S) * 1e6,
         slackUs: options.timer_slack_us ?? 0,
-        plus: {
-          load: loadOf(core),
-          keepUp: (options.target ?? "keep-up") === "keep-up",
-          strain: options.drop_by_strain ?? false,
-          headsReturn: options.heads_return ?? false,
-          feedback: options.feedback ?? true,
-          lookAhead: options.look_ahead ?? true,
-          leaveWhenEnough: options.leave_when_enough ?? true,
-        },
+        plus: { load: loadOf(core), ...plusParts(options) },
       }),
     createArbiter: (core) =>
       new RankArbiter(core, {

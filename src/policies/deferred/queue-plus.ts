@@ -1,6 +1,7 @@
 import type { AcceleratorId } from "../../core/accelerator-table.js";
 import type { DeadlineQueue } from "../../core/deadline-queue.js";
 import type { QueueKey } from "../../core/policy.js";
+import type { DeferredPlusOptions } from "../policy-options.js";
 import { LookAhead, type Outlook } from "./look-ahead.js";
 import type { SharedLoad } from "./shared-load.js";
 import { keepUpSize } from "./target-size.js";
@@ -14,6 +15,18 @@ export interface QueuePlusOptions {
   readonly feedback: boolean;
   readonly lookAhead: boolean;
   readonly leaveWhenEnough: boolean;
+}
+
+/** Which parts a queue has by its options; see policy-options.ts of the configuration for what each does. */
+export function plusParts(options: DeferredPlusOptions): Omit<QueuePlusOptions, "load"> {
+  return {
+    keepUp: (options.target ?? "keep-up") === "keep-up",
+    strain: options.drop_by_strain ?? false,
+    headsReturn: options.heads_return ?? false,
+    feedback: options.feedback ?? true,
+    lookAhead: options.look_ahead ?? true,
+    leaveWhenEnough: options.leave_when_enough ?? true,
+  };
 }
 
 /** How much more of the target the drop rule protects per unit of strain above 1. */
