@@ -54,7 +54,7 @@ const http = z
       .min(1)
       .max(64)
       .default(1)
-      .describe("Threads that parse JSON bodies over 256 KiB, so that they delay nobody."),
+      .describe("Threads that parse JSON bodies over 64 KiB, so that they delay nobody."),
   })
   .describe("HTTP: Open Inference Protocol, metrics, health.");
 

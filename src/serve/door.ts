@@ -25,7 +25,7 @@ export interface DoorOptions extends AdmissionLimits {
   readonly version: string;
   /** Largest request body in bytes, compressed and not; default 64 MiB. Larger: 413 / RESOURCE_EXHAUSTED. */
   readonly bodyBytesMax?: number;
-  /** Threads for JSON and typed contents over 256 KiB; default 1. They start when first needed. */
+  /** Threads for JSON and typed contents over 64 KiB; default 1. They start when first needed. */
   readonly parserThreads?: number;
   /** Called once per inference answered, with "ok" or the error's code and reason: for counters. */
   readonly onAnswer?: (protocol: "http" | "grpc", code: ErrorCode | "ok", reason: string) => void;

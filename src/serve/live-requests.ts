@@ -265,8 +265,9 @@ const NO_PARAMETERS = Object.freeze({});
 /** Those that this request asked for, in its order. */
 function outputsFor(call: InferCall, outputs: readonly Tensor[]): readonly Tensor[] {
   if (call.outputs.length === 0) return outputs;
+  const byName = new Map(outputs.map((output) => [output.name, output]));
   return call.outputs.map((name) => {
-    const output = outputs.find((candidate) => candidate.name === name);
+    const output = byName.get(name);
     invariant(output !== undefined, `the worker must answer output '${name}' of model '${call.model}'`);
     return output;
   });

@@ -26,8 +26,9 @@ export function shareGroup(spec: ModelSpec, inputs: readonly Tensor[]): ShareGro
   let extent: number | null = null;
   let ownExtent: number | null = null;
   let rows: number | null = null;
+  const given = new Map(inputs.map((tensor) => [tensor.name, tensor]));
   for (const input of spec.inputs) {
-    const tensor = inputs.find((candidate) => candidate.name === input.name);
+    const tensor = given.get(input.name);
     if (tensor === undefined) {
       // Masks are made where they are missing, so giving one or not makes no difference.
       if (input.mask !== true) parts.push("-");
@@ -51,12 +52,11 @@ export function shareGroup(spec: ModelSpec, inputs: readonly Tensor[]): ShareGro
     if (input.mask !== true) parts.push(shapeKey(input, tensor, own));
     if (input.batchAxis === null && spec.batchSizeMax > 0) parts.push(valueKey(tensor));
   }
-  for (const input of spec.inputs) if (input.mask === true) checkMask(input, inputs, ownExtent);
+  for (const input of spec.inputs) if (input.mask === true) checkMask(input, given.get(input.name), ownExtent);
   return { key: parts.join(";"), extent };
 }
 
-function checkMask(input: TensorSpec, inputs: readonly Tensor[], extent: number | null): void {
-  const tensor = inputs.find((candidate) => candidate.name === input.name);
+function checkMask(input: TensorSpec, tensor: Tensor | undefined, extent: number | null): void {
   if (tensor === undefined || input.variable === null || extent === null) return;
   const own = tensor.shape[input.variable.axis];
   if (own !== extent)

@@ -22,7 +22,7 @@ test.each<[string, Tensor[], string]>([
   ["echo", [], "missing input 'x' for model 'echo': expected ['x'], got []"],
   ["sum", [fp32("a", [1, 2])], "missing input 'b' for model 'sum': expected ['a', 'b'], got ['a']"],
   ["echo", [fp32("z", [1, 4])], "unexpected inference input 'z' for model 'echo': expected ['x']"],
-  ["echo", [fp32("x", [1, 4]), fp32("x", [1, 4])], "must be given once, got it at positions 0 and 1"],
+  ["echo", [fp32("x", [1, 4]), fp32("x", [1, 4])], "input 'x' for model 'echo' must be given once, got it again"],
   ["echo", [fp32("x", [1, 5])], "unexpected shape for input 'x' for model 'echo'. Expected [-1,4], got [1,5]"],
   ["echo", [fp32("x", [4])], "Expected [-1,4], got [4]"],
   ["echo", [fp32("x", [9, 4])], "inference request batch-size must be <= 8 for 'echo' and at least 1, got 9"],

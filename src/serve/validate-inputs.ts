@@ -8,7 +8,13 @@ import { type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
 import { checkTensorBytes } from "../wire/tensor-bytes.js";
 
 const invalid = (message: string): ServingError => new ServingError("invalid-argument", message);
-const list = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(", ")}]`;
+/** Names in an error text; models with hundreds of inputs exist, and the text travels in a header over gRPC. */
+const NAMES_SHOWN_MAX = 16;
+const list = (tensors: readonly { readonly name: string }[]): string => {
+  const names = tensors.slice(0, NAMES_SHOWN_MAX).map(({ name }) => `'${name}'`);
+  if (tensors.length > names.length) names.push(`and ${tensors.length - names.length} more`);
+  return `[${names.join(", ")}]`;
+};
 const shapeText = (shape: readonly number[]): string => `[${shape.join(",")}]`;
 
 /**
@@ -16,20 +22,23 @@ const shapeText = (shape: readonly number[]): string => `[${shape.join(",")}]`;
  * @throws ServingError invalid-argument naming the input, what the model expects and what was got.
  */
 export function validateInputs(model: ModelSpec, tensors: readonly Tensor[]): number {
+  const given = new Map<string, Tensor>();
+  for (const tensor of tensors) {
+    if (given.has(tensor.name))
+      throw invalid(`input '${tensor.name}' for model '${model.name}' must be given once, got it again`);
+    given.set(tensor.name, tensor);
+  }
   let batch = 0;
   let batchFrom = "";
-  for (let index = 0; index < tensors.length; index++) {
-    const tensor = tensors[index]!;
-    const spec = model.inputs.find((input) => input.name === tensor.name);
-    if (spec === undefined)
-      throw invalid(
-        `unexpected inference input '${tensor.name}' for model '${model.name}': expected ${list(model.inputs.map((input) => input.name))}`,
-      );
-    for (let earlier = 0; earlier < index; earlier++)
-      if (tensors[earlier]!.name === tensor.name)
-        throw invalid(
-          `input '${tensor.name}' for model '${model.name}' must be given once, got it at positions ${earlier} and ${index}`,
-        );
+  let known = 0;
+  let missing: TensorSpec | null = null;
+  for (const spec of model.inputs) {
+    const tensor = given.get(spec.name);
+    if (tensor === undefined) {
+      if (!spec.optional) missing ??= spec;
+      continue;
+    }
+    known++;
     const extent = validateInput(model, spec, tensor);
     if (extent === null) continue;
     if (batchFrom !== "" && extent !== batch)
@@ -39,11 +48,17 @@ export function validateInputs(model: ModelSpec, tensors: readonly Tensor[]): nu
     batch = extent;
     batchFrom = tensor.name;
   }
-  for (const spec of model.inputs)
-    if (!spec.optional && !tensors.some((tensor) => tensor.name === spec.name))
-      throw invalid(
-        `missing input '${spec.name}' for model '${model.name}': expected ${list(model.inputs.map((input) => input.name))}, got ${list(tensors.map((tensor) => tensor.name))}`,
-      );
+  if (known < given.size) {
+    const expected = new Set(model.inputs.map((input) => input.name));
+    const unexpected = tensors.find((tensor) => !expected.has(tensor.name))!;
+    throw invalid(
+      `unexpected inference input '${unexpected.name}' for model '${model.name}': expected ${list(model.inputs)}`,
+    );
+  }
+  if (missing !== null)
+    throw invalid(
+      `missing input '${missing.name}' for model '${model.name}': expected ${list(model.inputs)}, got ${list(tensors)}`,
+    );
   return batchFrom === "" ? 1 : batch;
 }
 
@@ -85,9 +100,9 @@ function validateInput(model: ModelSpec, spec: TensorSpec, tensor: Tensor): numb
 
 /** @throws ServingError invalid-argument when an output asked for is not one of the model's. */
 export function validateOutputs(model: ModelSpec, names: readonly string[]): void {
+  if (names.length === 0) return;
+  const offered = new Set(model.outputs.map((output) => output.name));
   for (const name of names)
-    if (!model.outputs.some((output) => output.name === name))
-      throw invalid(
-        `unexpected inference output '${name}' for model '${model.name}': expected ${list(model.outputs.map((output) => output.name))}`,
-      );
+    if (!offered.has(name))
+      throw invalid(`unexpected inference output '${name}' for model '${model.name}': expected ${list(model.outputs)}`);
 }

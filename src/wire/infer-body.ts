@@ -5,16 +5,13 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { DurationUs } from "../core/time.js";
+import { BytesElements, checkLength, INFER_LIMITS, tooMany } from "./infer-limits.js";
 import { describe, type Parameters, readParameters, readTimeoutUs } from "./infer-parameters.js";
 import { parseLossless } from "./lossless-json.js";
 import { ServingError } from "./serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "./tensor.js";
 import { checkTensorBytes, packBytes, readDatatype, readShape } from "./tensor-bytes.js";
 import { bytesFromJson, mayHaveLostDigits } from "./tensor-json.js";
-
-/** Inputs or outputs one request may name. */
-const TENSOR_COUNT_MAX = 1024;
-const ID_LENGTH_MAX = 1024;
 
 /** Which outputs go back as binary. */
 export interface OutputFormat {
@@ -71,8 +68,8 @@ export function decodeInferBody(body: Uint8Array, headerLength: number | null): 
   const json = parseObject(text);
 
   const id = json.id ?? "";
-  if (typeof id !== "string" || id.length > ID_LENGTH_MAX)
-    throw invalid(`id must be a string of at most ${ID_LENGTH_MAX} characters, got ${describe(id)}`);
+  if (typeof id !== "string") throw invalid(`id must be a string, got ${describe(id)}`);
+  checkLength(id, INFER_LIMITS.idLength, "id");
   const parameters = readParameters(json.parameters, "the request");
   const binaryOutput = parameters.binary_data_output ?? false;
   if (typeof binaryOutput !== "boolean")
@@ -150,9 +147,9 @@ function parseJson(text: string, parse: (text: string) => unknown): unknown {
 function readInputs(value: unknown, text: string, body: Uint8Array, jsonLength: number): Tensor[] {
   if (!Array.isArray(value) || value.length === 0)
     throw invalid(`inputs must be an array of at least one tensor, got ${describe(value)}`);
-  if (value.length > TENSOR_COUNT_MAX)
-    throw invalid(`inputs must have at most ${TENSOR_COUNT_MAX} tensors, got ${value.length}`);
+  if (value.length > INFER_LIMITS.inputs) throw tooMany("inputs", INFER_LIMITS.inputs, "tensors", value.length);
   const inputs: Tensor[] = [];
+  const strings = new BytesElements();
   let offset = jsonLength;
   let lossless: unknown;
   for (let index = 0; index < value.length; index++) {
@@ -164,6 +161,7 @@ function readInputs(value: unknown, text: string, body: Uint8Array, jsonLength: 
     const where = `input '${name}'`;
     const datatype = readDatatype(entry.datatype, where);
     const shape = readShape(entry.shape, where);
+    strings.add(datatype, elementCount(shape));
     const parameters = readParameters(entry.parameters, where);
     refuseSharedMemory(parameters, where);
     const size = parameters.binary_data_size;
@@ -201,6 +199,7 @@ function readInputs(value: unknown, text: string, body: Uint8Array, jsonLength: 
 function readName(value: unknown, where: string): string {
   if (typeof value !== "string" || value === "")
     throw invalid(`name of ${where} must be a non-empty string, got ${describe(value)}`);
+  checkLength(value, INFER_LIMITS.nameLength, `name of ${where}`);
   return value;
 }
 
@@ -226,9 +225,9 @@ export function refuseOutputExtensions(parameters: Parameters, where: string): v
 
 function readOutputs(value: unknown, isBinaryByDefault: boolean): { names: readonly string[]; format: OutputFormat } {
   if (value === undefined || value === null) return { names: [], format: { isBinaryByDefault, isBinary: null } };
-  if (!Array.isArray(value) || value.length > TENSOR_COUNT_MAX)
-    throw invalid(`outputs must be an array of at most ${TENSOR_COUNT_MAX} tensors, got ${describe(value)}`);
-  const names: string[] = [];
+  if (!Array.isArray(value)) throw invalid(`outputs must be an array of tensors, got ${describe(value)}`);
+  if (value.length > INFER_LIMITS.outputs) throw tooMany("outputs", INFER_LIMITS.outputs, "tensors", value.length);
+  const names = new Set<string>();
   const isBinary = new Map<string, boolean>();
   for (let index = 0; index < value.length; index++) {
     const item: unknown = value[index];
@@ -237,8 +236,8 @@ function readOutputs(value: unknown, isBinaryByDefault: boolean): { names: reado
     const entry = item as Record<string, unknown>;
     const name = readName(entry.name, `outputs[${index}]`);
     const where = `output '${name}'`;
-    if (names.includes(name)) throw invalid(`${where} must be asked for once, got it again at outputs[${index}]`);
-    names.push(name);
+    if (names.has(name)) throw invalid(`${where} must be asked for once, got it again at outputs[${index}]`);
+    names.add(name);
     const parameters = readParameters(entry.parameters, where);
     refuseOutputExtensions(parameters, where);
     const binary = parameters.binary_data;
@@ -247,5 +246,5 @@ function readOutputs(value: unknown, isBinaryByDefault: boolean): { names: reado
       throw invalid(`parameter 'binary_data' of ${where} must be a boolean, got ${describe(binary)}`);
     isBinary.set(name, binary);
   }
-  return { names, format: { isBinaryByDefault, isBinary: isBinary.size > 0 ? isBinary : null } };
+  return { names: [...names], format: { isBinaryByDefault, isBinary: isBinary.size > 0 ? isBinary : null } };
 }

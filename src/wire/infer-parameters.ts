@@ -2,6 +2,7 @@
  * Request parameters: a flat record of strings, numbers and booleans, and the one among them that doors read.
  */
 import type { DurationUs } from "../core/time.js";
+import { checkLength, INFER_LIMITS, tooMany } from "./infer-limits.js";
 import { ServingError } from "./serving-error.js";
 
 export type ParameterValue = string | number | boolean;
@@ -9,22 +10,17 @@ export type Parameters = Readonly<Record<string, ParameterValue>>;
 
 export const NO_PARAMETERS: Parameters = Object.freeze({});
 
-/** Parameters of one object are limited so that a request cannot smuggle a dictionary past the tensor limits. */
-const PARAMETER_COUNT_MAX = 256;
-
 /** Checks a decoded JSON value to be a flat parameters object. `where` names it in errors, e.g. "input 'x'". */
 export function readParameters(value: unknown, where: string): Parameters {
   if (value === undefined) return NO_PARAMETERS;
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new ServingError("invalid-argument", `parameters of ${where} must be an object, got ${describe(value)}`);
   const entries = Object.entries(value);
-  if (entries.length > PARAMETER_COUNT_MAX)
-    throw new ServingError(
-      "invalid-argument",
-      `parameters of ${where} must have at most ${PARAMETER_COUNT_MAX} members, got ${entries.length}`,
-    );
+  if (entries.length > INFER_LIMITS.parameters)
+    throw tooMany(`parameters of ${where}`, INFER_LIMITS.parameters, "members", entries.length);
   const parameters: Record<string, ParameterValue> = Object.create(null);
   for (const [key, member] of entries) {
+    checkParameterLength(key, member, where);
     if (typeof member !== "string" && typeof member !== "number" && typeof member !== "boolean") {
       if (typeof member === "bigint") {
         parameters[key] = member.toString();
@@ -38,6 +34,11 @@ export function readParameters(value: unknown, where: string): Parameters {
     parameters[key] = member;
   }
   return parameters;
+}
+
+export function checkParameterLength(key: string, value: unknown, where: string): void {
+  checkLength(key, INFER_LIMITS.nameLength, `name of a parameter of ${where}`);
+  if (typeof value === "string") checkLength(value, INFER_LIMITS.parameterLength, `parameter '${key}' of ${where}`);
 }
 
 /**

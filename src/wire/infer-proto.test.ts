@@ -1,9 +1,7 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   decodeProto,
   encodeProto,
-  hasRawInputs,
   readInferMessage,
   readProtoParameters,
   wrapInStream,
@@ -77,22 +75,6 @@ test("infer-proto: integers of every choice are numbers, or decimal strings beyo
     "the request",
   );
   expect({ ...read }).toEqual({ a: 5, b: "18446744073709551615", c: 0.5 });
-});
-
-test("infer-proto: tells raw from typed without decoding, whatever the bytes (seed 3)", () => {
-  const encode = (more: object) =>
-    ModelInferRequest.encode(
-      ModelInferRequest.fromPartial({ modelName: "m".repeat(300), id: "i", inputs: [{ name: "x" }], ...more }),
-    ).finish();
-  expect(hasRawInputs(encode({}))).toBe(false);
-  expect(hasRawInputs(encode({ rawInputContents: [new Uint8Array(0)] }))).toBe(true);
-  expect(hasRawInputs(encode({ inputs: [{ contents: { fp32Contents: [1, 2, 3] } }] }))).toBe(false);
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
-      hasRawInputs(bytes); // ends, and never throws
-    }),
-    { seed: 3, numRuns: 2000 },
-  );
 });
 
 test("infer-proto: a wrapped reply is the stream's message", () => {

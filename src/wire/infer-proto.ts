@@ -7,7 +7,14 @@
 import type { DurationUs } from "../core/time.js";
 import type { InferAnswer } from "./infer-answer.js";
 import { refuseOutputExtensions, refuseSharedMemory } from "./infer-body.js";
-import { NO_PARAMETERS, type Parameters, type ParameterValue, readTimeoutUs } from "./infer-parameters.js";
+import { BytesElements, checkLength, INFER_LIMITS } from "./infer-limits.js";
+import {
+  checkParameterLength,
+  NO_PARAMETERS,
+  type Parameters,
+  type ParameterValue,
+  readTimeoutUs,
+} from "./infer-parameters.js";
 import {
   type InferParameter,
   InferTensorContents,
@@ -34,7 +41,7 @@ export interface InferMessage {
 
 const invalid = (message: string): ServingError => new ServingError("invalid-argument", message);
 
-/** Bytes of the wire to a protobuf message; what cannot be decoded is the client's error. */
+/** Bytes that passed `scanInferRequest` to a protobuf message; what cannot be decoded is the client's error. */
 export function decodeProto(bytes: Uint8Array): ModelInferRequest {
   try {
     return ModelInferRequest.decode(bytes);
@@ -46,12 +53,16 @@ export function decodeProto(bytes: Uint8Array): ModelInferRequest {
 /** @throws ServingError invalid-argument naming the tensor, what was expected and what was got. */
 export function readInferMessage(request: ModelInferRequest): InferMessage {
   const parameters = readProtoParameters(request.parameters, "the request");
-  const outputs: string[] = [];
-  for (const output of request.outputs) {
+  checkLength(request.modelName, INFER_LIMITS.nameLength, "model_name");
+  checkLength(request.modelVersion, INFER_LIMITS.nameLength, "model_version");
+  checkLength(request.id, INFER_LIMITS.idLength, "id");
+  const outputs = new Set<string>();
+  for (const [index, output] of request.outputs.entries()) {
+    checkLength(output.name, INFER_LIMITS.nameLength, `name of outputs[${index}]`);
     const where = `output '${output.name}'`;
-    if (outputs.includes(output.name)) throw invalid(`${where} must be asked for once, got it again`);
+    if (outputs.has(output.name)) throw invalid(`${where} must be asked for once, got it again`);
     refuseOutputExtensions(readProtoParameters(output.parameters, where), where);
-    outputs.push(output.name);
+    outputs.add(output.name);
   }
   const isRawRequest = request.rawInputContents.length > 0;
   const forced = parameters.binary_data_output;
@@ -64,7 +75,7 @@ export function readInferMessage(request: ModelInferRequest): InferMessage {
     timeoutUs: readTimeoutUs(parameters),
     parameters,
     inputs: readInputs(request, isRawRequest),
-    outputs,
+    outputs: [...outputs],
     isRaw: forced ?? isRawRequest,
   };
 }
@@ -76,19 +87,20 @@ function readInputs(request: ModelInferRequest, isRaw: boolean): Tensor[] {
     throw invalid(
       `raw_input_contents must have one entry per input, expected ${request.inputs.length}, got ${raw.length}`,
     );
+  const strings = new BytesElements();
   return request.inputs.map((input, index) => {
     if (input.name === "") throw invalid(`name of inputs[${index}] must be a non-empty string, got the empty string`);
+    checkLength(input.name, INFER_LIMITS.nameLength, `name of inputs[${index}]`);
     const where = `input '${input.name}'`;
     const datatype = readDatatype(input.datatype, where);
     const shape = readShape(input.shape.map(Number), where);
     refuseSharedMemory(readProtoParameters(input.parameters, where), where);
     const elements = elementCount(shape);
+    strings.add(datatype, elements);
     if (!isRaw) {
       const data = bytesFromContents(where, datatype, shape, input.contents);
       return { name: input.name, datatype, shape, data };
     }
-    if (input.contents !== undefined && !isEmpty(input.contents))
-      throw invalid(`${where} must have either raw_input_contents or contents, got both`);
     const data = raw[index]!;
     checkTensorBytes(where, datatype, shape, elements, data);
     return { name: input.name, datatype, shape, data };
@@ -105,6 +117,7 @@ export function readProtoParameters(parameters: Readonly<Record<string, InferPar
     if (choice === undefined)
       throw invalid(`parameter '${key}' of ${where} must have a value, got an InferParameter without one`);
     const { value } = choice;
+    checkParameterLength(key, value, where);
     plain[key] = typeof value !== "bigint" ? value : isSafe(value) ? Number(value) : value.toString();
   }
   return plain;
@@ -150,8 +163,6 @@ const CONTENTS: Record<Datatype, ContentsField | null> = {
 const FIELDS = [...new Set(Object.values(CONTENTS))].filter((field) => field !== null);
 /** The protocol's spelling, for error texts. */
 const protoName = (field: ContentsField): string => field.replace("Contents", "_contents");
-
-const isEmpty = (contents: InferTensorContents): boolean => FIELDS.every((field) => contents[field].length === 0);
 
 function bytesFromContents(
   where: string,
@@ -239,36 +250,8 @@ function contentsFromBytes(tensor: Tensor): InferTensorContents {
   return contents;
 }
 
-const RAW_INPUT_TAG = (7 << 3) | 2;
 const RAW_OUTPUT_TAG = (6 << 3) | 2;
 const RESPONSE_IN_STREAM_TAG = (2 << 3) | 2;
-
-/**
- * Does a message carry raw_input_contents? Looks at the top-level fields only, so that the size of the tensors does not
- * matter: raw ones are decoded in no time, typed ones element by element.
- */
-export function hasRawInputs(bytes: Uint8Array): boolean {
-  let offset = 0;
-  const varint = (): number => {
-    let value = 0;
-    for (let shift = 0; shift < 35 && offset < bytes.byteLength; shift += 7) {
-      const byte = bytes[offset++]!;
-      value += (byte & 0x7f) * 2 ** shift;
-      if (byte < 0x80) return value;
-    }
-    offset = bytes.byteLength;
-    return 0;
-  };
-  while (offset < bytes.byteLength) {
-    const tag = varint();
-    if (tag === RAW_INPUT_TAG) return true;
-    // Every field of the request is length-delimited; anything else is unknown or broken, and the decoder's to judge.
-    if ((tag & 7) !== 2) return false;
-    const length = varint();
-    offset += length;
-  }
-  return false;
-}
 
 /** The bytes of a ModelStreamInferResponse around those of its infer_response. */
 export function wrapInStream(response: Uint8Array): Buffer {

@@ -1,14 +1,10 @@
 /**
  * Checks that a tensor's bytes are what its datatype and shape say, and reads and writes BYTES elements.
  */
+import { INFER_LIMITS, tooMany } from "./infer-limits.js";
 import { describe } from "./infer-parameters.js";
 import { ServingError } from "./serving-error.js";
 import { DATATYPES, type Datatype } from "./tensor.js";
-
-/** Dimensions of a tensor; ONNX models stay far below. */
-export const RANK_MAX = 32;
-/** Elements of a tensor: what a 32-bit index and any body limit can hold. */
-export const ELEMENTS_MAX = 2 ** 31 - 1;
 
 /** Checks a datatype's name. `where` names the tensor in errors, e.g. "input 'x'". */
 export function readDatatype(value: unknown, where: string): Datatype {
@@ -19,18 +15,15 @@ export function readDatatype(value: unknown, where: string): Datatype {
   );
 }
 
-/** Checks a shape: at most RANK_MAX extents, each a whole number >= 0, product at most ELEMENTS_MAX. */
+/** Checks a shape: as many extents and elements as the table allows, each a whole number >= 0. */
 export function readShape(value: unknown, where: string): readonly number[] {
   if (!Array.isArray(value))
     throw new ServingError(
       "invalid-argument",
       `shape of ${where} must be an array of whole numbers, got ${describe(value)}`,
     );
-  if (value.length > RANK_MAX)
-    throw new ServingError(
-      "invalid-argument",
-      `shape of ${where} must have at most ${RANK_MAX} dimensions, got ${value.length}`,
-    );
+  if (value.length > INFER_LIMITS.rank)
+    throw tooMany(`shape of ${where}`, INFER_LIMITS.rank, "dimensions", value.length);
   let count = 1;
   for (let axis = 0; axis < value.length; axis++) {
     const extent: unknown = value[axis];
@@ -41,10 +34,10 @@ export function readShape(value: unknown, where: string): readonly number[] {
       );
     count *= extent;
   }
-  if (!(count <= ELEMENTS_MAX))
+  if (!(count <= INFER_LIMITS.elements))
     throw new ServingError(
       "invalid-argument",
-      `shape of ${where} must have at most ${ELEMENTS_MAX} elements, got [${value.join(",")}]`,
+      `shape of ${where} must have at most ${INFER_LIMITS.elements} elements, got [${value.join(",")}]`,
     );
   return value as readonly number[];
 }
@@ -73,7 +66,8 @@ function checkBytesElements(where: string, shape: readonly number[], elements: n
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   let offset = 0;
   let count = 0;
-  while (offset < data.byteLength) {
+  // One element too many is enough to know: the rest may be millions.
+  while (offset < data.byteLength && count <= elements) {
     const left = data.byteLength - offset;
     if (left < 4)
       throw new ServingError(
@@ -92,7 +86,7 @@ function checkBytesElements(where: string, shape: readonly number[], elements: n
   if (count !== elements)
     throw new ServingError(
       "invalid-argument",
-      `${where} of datatype BYTES and shape [${shape.join(",")}] must have ${elements} elements, got ${count}`,
+      `${where} of datatype BYTES and shape [${shape.join(",")}] must have ${elements} elements, got ${count > elements ? "more" : count}`,
     );
 }
 

@@ -5,10 +5,11 @@
  * (as in Triton), nor have NaN and infinities: the errors say that binary data carries them.
  */
 import { isUtf8 } from "node:buffer";
+import { INFER_LIMITS } from "./infer-limits.js";
 import { describe } from "./infer-parameters.js";
 import { ServingError } from "./serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "./tensor.js";
-import { RANK_MAX, unpackBytes } from "./tensor-bytes.js";
+import { unpackBytes } from "./tensor-bytes.js";
 
 const USE_BINARY = "use binary data (binary_data_size with the header Inference-Header-Content-Length)";
 const ASK_BINARY = "ask for binary data (output parameter binary_data or request parameter binary_data_output)";
@@ -28,7 +29,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 export function mayHaveLostDigits(data: unknown, depth = 0): boolean {
   if (typeof data === "number") return !Number.isSafeInteger(data);
   // Deeper than any shape: refused later.
-  if (!Array.isArray(data) || depth > RANK_MAX) return false;
+  if (!Array.isArray(data) || depth > INFER_LIMITS.rank) return false;
   for (const item of data) if (mayHaveLostDigits(item, depth + 1)) return true;
   return false;
 }

@@ -15,6 +15,7 @@ import {
   REFUSALS,
 } from "../../src/serve/endings.js";
 import { Metrics } from "../../src/serve/metrics.js";
+import { INFER_LIMIT_MEANINGS, INFER_LIMITS } from "../../src/wire/infer-limits.js";
 import { ERROR_CODES, type ErrorCode } from "../../src/wire/serving-error.js";
 
 const docs = path.resolve(import.meta.dirname, "../../docs");
@@ -46,6 +47,16 @@ function row(end: string, reason: string, counter: string, ending: Ending): stri
 }
 
 describe("documents of the server", () => {
+  it("protocol.md: limits of one request", () => {
+    compare("protocol.md", [
+      "| what | at most |",
+      "|---|---|",
+      ...Object.entries(INFER_LIMITS).map(
+        ([key, max]) => `| ${INFER_LIMIT_MEANINGS[key as keyof typeof INFER_LIMITS]} | ${max} |`,
+      ),
+    ]);
+  });
+
   it("errors.md: cause, reason, HTTP status, gRPC code, counter", () => {
     const counter = (outcome: string, reason: string): string =>
       `\`rubato_requests_total{outcome="${outcome}",reason="${reason}"}\``;

@@ -197,12 +197,7 @@ const CASES: Case[] = [
     "identity_FP32",
     JSON.stringify({ inputs: [1, 2].map(() => ({ name: "x", datatype: "FP32", shape: [1], data: [1] })) }),
   ],
-  [
-    "an id that is a number",
-    "id must be a string of at most 1024 characters, got 4",
-    "identity_FP32",
-    body({}, { id: 4 }),
-  ],
+  ["an id that is a number", "id must be a string, got 4", "identity_FP32", body({}, { id: 4 })],
   [
     "parameters that are an array",
     "parameters of the request must be an object, got an array of 1",
@@ -230,7 +225,7 @@ const CASES: Case[] = [
   ],
   [
     "outputs of another type",
-    'outputs must be an array of at most 1024 tensors, got the string "y"',
+    'outputs must be an array of tensors, got the string "y"',
     "identity_FP32",
     body({}, { outputs: "y" }),
   ],

@@ -6,15 +6,9 @@
  */
 import type { TimeUs } from "../../core/time.js";
 import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/body-pool.js";
-import {
-  decodeProto,
-  encodeProto,
-  hasRawInputs,
-  type InferMessage,
-  readInferMessage,
-  writeAnswer,
-} from "../../wire/infer-proto.js";
+import { decodeProto, encodeProto, type InferMessage, readInferMessage, writeAnswer } from "../../wire/infer-proto.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { scanInferRequest } from "../../wire/proto-scan.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Admission } from "../admission.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
@@ -57,7 +51,7 @@ export class InferCallInFlight implements InferHandler {
       this.context.admission.enter(this.bytes.byteLength);
       this.isAdmitted = true;
       this.held = this.bytes.byteLength;
-      if (this.bytes.byteLength <= DECODE_INLINE_BYTES_MAX || hasRawInputs(this.bytes)) {
+      if (scanInferRequest(this.bytes).walkedBytes <= DECODE_INLINE_BYTES_MAX) {
         const request = decodeProto(this.bytes);
         this.id = request.id;
         this.infer(readInferMessage(request));
