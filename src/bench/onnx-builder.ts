@@ -20,6 +20,7 @@ export interface Initializer {
   readonly dims: readonly number[];
   readonly floats?: readonly number[];
   readonly ints?: readonly number[];
+  readonly strings?: readonly Uint8Array[];
 }
 export interface OnnxGraph {
   readonly inputs: readonly ValueInfo[];
@@ -67,17 +68,14 @@ function node(value: OnnxNode): Buffer {
 }
 
 function initializer(value: Initializer): Buffer {
+  const head = [...value.dims.map((dim) => int(1, dim)), bytes(8, value.name)];
+  if (value.strings !== undefined)
+    return message(5, ...head, int(2, 8), ...value.strings.map((element) => bytes(6, element)));
   const raw =
     value.floats !== undefined
       ? Buffer.from(Float32Array.from(value.floats).buffer)
       : Buffer.from(BigInt64Array.from((value.ints ?? []).map(BigInt)).buffer);
-  return message(
-    5,
-    ...value.dims.map((dim) => int(1, dim)),
-    int(2, value.floats !== undefined ? 1 : 7),
-    bytes(8, value.name),
-    bytes(9, raw),
-  );
+  return message(5, ...head, int(2, value.floats !== undefined ? 1 : 7), bytes(9, raw));
 }
 
 export function buildOnnx(graph: OnnxGraph): Buffer {

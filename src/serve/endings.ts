@@ -53,14 +53,5 @@ export const REFUSALS = {
 } as const satisfies Readonly<Record<string, Ending>>;
 export type Refusal = keyof typeof REFUSALS;
 
-/** Texts with which ONNX Runtime refuses what a client sent, as opposed to failing by itself. */
-const INPUT_TEXTS =
-  /INVALID_ARGUMENT|invalid dimensions|unexpected input data type|out of (data )?bounds|out of range|must be (with)?in|does not match the (model's )?expected|inconsistent (sizes|shapes?)|cannot broadcast|invalid input/i;
-
-/** The model refused a batch of one: the runtime's text says whether the request is at fault. */
-export function modelErrorCode(text: string): ErrorCode {
-  return INPUT_TEXTS.test(text) ? "invalid-argument" : "internal";
-}
-
 export const dropEnding = (reason: number): Ending => DROP_ENDINGS[DROP_REASONS[reason]!];
 export const failEnding = (cause: number): Ending => FAIL_ENDINGS[FAIL_CAUSES[cause]!];

@@ -1,4 +1,4 @@
-import type { ServingError } from "../wire/serving-error.js";
+import type { ErrorCode, ServingError } from "../wire/serving-error.js";
 import type { InferCall, InferHandler, InferReply } from "./gateway.js";
 import type { ServedModel, ServedQueue } from "./served-model.js";
 import type { RequestTrace } from "./tracing.js";
@@ -24,6 +24,8 @@ export class InFlight {
   answeredAt = -1;
   /** The runtime's text when a batch with it failed. */
   failText = "";
+  /** Whose fault that was. */
+  failCode: ErrorCode = "internal";
   trace: RequestTrace | null = null;
   readonly model: ServedModel;
   readonly queue: ServedQueue;

@@ -2,6 +2,7 @@ import { invariant } from "../core/invariant.js";
 import { FAIL_CAUSES, FAIL_INTERNAL, FAIL_NO_ACCELERATOR, FAIL_WORKER_CRASHED } from "../core/outcome.js";
 import { durationUs, timeUs } from "../core/time.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
+import type { ErrorCode } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
 import type { AcceleratorGroup, CommittedBatch } from "./accelerator-group.js";
 import type { InFlight } from "./in-flight.js";
@@ -151,12 +152,20 @@ export class LiveBatches {
       },
       "a batch failed",
     );
-    this.handBack(running, FAIL_CAUSES.indexOf(event.cause), event.message, null);
+    // Of several members nobody knows yet who is to blame.
+    const code = members.length === 1 ? event.code : "internal";
+    this.handBack(running, FAIL_CAUSES.indexOf(event.cause), event.message, null, code);
   }
 
   /** The scheduler decides who of the batch is tried again. @param hasBegun null: whatever was first in line began. */
-  private handBack(running: Running, cause: number, text: string, hasBegun: boolean | null): void {
-    for (const member of running.members) this.requests.returned(member, text);
+  private handBack(
+    running: Running,
+    cause: number,
+    text: string,
+    hasBegun: boolean | null,
+    code: ErrorCode = "internal",
+  ): void {
+    for (const member of running.members) this.requests.returned(member, text, code);
     this.scheduler.failed(running.queue.model.group.index, running.batch, cause, hasBegun);
   }
 

@@ -11,7 +11,7 @@ import {
   FAILED,
 } from "../core/outcome.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
-import { ServingError } from "../wire/serving-error.js";
+import { type ErrorCode, ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
 import { DeadlineTimers } from "./deadline-timers.js";
 import { dropEnding, failEnding, LATE_ENDING, type Refusal } from "./endings.js";
@@ -149,8 +149,9 @@ export class LiveRequests {
   }
 
   /** Its batch failed: it waits, unless the scheduler ends it. */
-  returned(request: InFlight, text: string): void {
+  returned(request: InFlight, text: string, code: ErrorCode): void {
     request.failText = text;
+    request.failCode = code;
     if (this.slots.get(request.slot) !== request) return;
     request.state = "waiting";
     request.model.queued++;

@@ -5,7 +5,7 @@ import { invariant } from "../core/invariant.js";
 import type { FailCause } from "../core/outcome.js";
 import { durationUs } from "../core/time.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
-import { ServingError } from "../wire/serving-error.js";
+import { type ErrorCode, ServingError } from "../wire/serving-error.js";
 import type { Fault, LogLevel } from "../wire/worker-protocol.js";
 import { CrashBreaker } from "./crash-breaker.js";
 import { checkGroups, type ProcessPoolOptions, seatPlan } from "./pool-plan.js";
@@ -180,7 +180,7 @@ export class ProcessPool implements WorkerPool {
       this.seatOf(accelerator).run(accelerator, this.loaded(batch.model, batch.spec)!.handle, batch);
     } catch (error) {
       if (!(error instanceof ServingError)) throw error;
-      this.failLater(accelerator, batch.batch, "model-error", error.message);
+      this.failLater(accelerator, batch.batch, "model-error", error.message, error.code);
     }
   }
 
@@ -201,8 +201,14 @@ export class ProcessPool implements WorkerPool {
   }
 
   /** Events never come from inside a call of the caller. */
-  private failLater(accelerator: AcceleratorIndex, batch: number, cause: FailCause, message: string): void {
-    queueMicrotask(() => this.onEvent?.({ kind: "failed", accelerator, batch, cause, message }));
+  private failLater(
+    accelerator: AcceleratorIndex,
+    batch: number,
+    cause: FailCause,
+    message: string,
+    code: ErrorCode = "internal",
+  ): void {
+    queueMicrotask(() => this.onEvent?.({ kind: "failed", accelerator, batch, cause, code, message }));
   }
 
   /** Takes a batch back that has not begun: true means that no event will follow for it. */

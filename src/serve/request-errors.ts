@@ -1,7 +1,7 @@
 /** What the client of a request that ends unanswered, or is refused, is told: the sentence, the numbers, when to come back. */
 import { DROP_BYTES_FULL, DROP_REASONS, FAIL_CAUSES, FAIL_MODEL_ERROR } from "../core/outcome.js";
 import { ServingError } from "../wire/serving-error.js";
-import { dropEnding, type Ending, failEnding, modelErrorCode, REFUSALS, type Refusal } from "./endings.js";
+import { dropEnding, type Ending, failEnding, REFUSALS, type Refusal } from "./endings.js";
 import type { InferCall } from "./gateway.js";
 import type { InFlight } from "./in-flight.js";
 import type { ServedModel } from "./served-model.js";
@@ -26,9 +26,9 @@ export function endingError(ending: Ending, reason: string, request: InFlight, t
 /** Its batch failed, and it is not tried again. */
 export function failError(cause: number, request: InFlight): ServingError {
   const ending = failEnding(cause);
-  const { failText } = request;
+  const { failText, failCode } = request;
   const text = failText === "" ? ending.text : `${ending.text}: ${failText}`;
-  const code = cause === FAIL_MODEL_ERROR ? modelErrorCode(failText) : ending.code;
+  const code = cause === FAIL_MODEL_ERROR ? failCode : ending.code;
   return endingError({ ...ending, code }, FAIL_CAUSES[cause]!, request, text);
 }
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { MODELS } from "../../test/fakes/fake-gateway.js";
+import { modelSpec, tensorSpec } from "../../test/support/specs.js";
 import type { ModelSpec } from "../config/model.js";
-import type { Tensor } from "../wire/tensor.js";
+import type { Datatype, Tensor } from "../wire/tensor.js";
 import { validateInputs, validateOutputs } from "./validate-inputs.js";
 
 const spec = (name: string): ModelSpec => MODELS.find((model) => model.name === name)!;
@@ -32,6 +33,27 @@ test.each<[string, Tensor[], string]>([
   ["sum", [fp32("a", [1, 2]), fp32("b", [2, 2])], "same batch-size: 'a' has 1, 'b' has 2"],
 ])("validate-inputs: %s refuses %#", (model, tensors, text) => {
   expect(() => validateInputs(spec(model), tensors)).toThrow(text);
+});
+
+test.each<[string, Datatype, number[], string]>([
+  [
+    "NUL, at which the runtime would cut",
+    "BYTES",
+    [1, 0, 0, 0, 65, 3, 0, 0, 0, 97, 0, 98],
+    "element 1 must be text without NUL",
+  ],
+  [
+    "no UTF-8",
+    "BYTES",
+    [0, 0, 0, 0, 1, 0, 0, 0, 0xff],
+    "element 1 must be UTF-8 text for this model's runtime; is not",
+  ],
+  ["a truth value of 2", "BOOL", [1, 2], "element 1 must be 0 or 1 for datatype BOOL, got 2"],
+])("validate-inputs: what the runtime cannot carry is refused before it is queued: %s", (_, datatype, bytes, text) => {
+  const model = modelSpec({ name: "m", inputs: [tensorSpec("x", datatype, [-1, 2])] });
+  const tensors = [{ name: "x", datatype, shape: [1, 2], data: Uint8Array.from(bytes) }];
+  expect(() => validateInputs(model, tensors)).toThrow(`input 'x' for model 'm': ${text}`);
+  expect(validateInputs({ ...model, platform: "rubato_emulated" }, tensors)).toBe(1);
 });
 
 test("validate-inputs: an optional input may be missing, a padded axis has an end", () => {

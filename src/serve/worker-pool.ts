@@ -5,6 +5,7 @@
 import type { AcceleratorGroupSpec, ModelSpec } from "../config/model.js";
 import type { FailCause } from "../core/outcome.js";
 import type { DurationUs, TimeUs } from "../core/time.js";
+import type { ErrorCode } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
 
 /** Index of an accelerator over all groups of the server; stable for the life of the server, also across restarts of its worker. */
@@ -53,6 +54,8 @@ export type PoolEvent =
       readonly accelerator: AcceleratorIndex;
       readonly batch: number;
       readonly cause: FailCause;
+      /** Of a "model-error": whose fault it is if the batch was of one request. Absent: the server's. */
+      readonly code?: ErrorCode;
       readonly message: string;
     };
 

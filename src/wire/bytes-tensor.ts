@@ -1,4 +1,5 @@
 /** Elements of BYTES tensors: u32 little-endian length and that many bytes each, in row-major order. */
+import { isUtf8 } from "node:buffer";
 import { ServingError } from "./serving-error.js";
 
 /** Views of the elements. @throws ServingError invalid-argument naming tensor, expected and found count or bytes. */
@@ -18,18 +19,21 @@ export function readBytesElements(name: string, data: Uint8Array, count: number)
   return elements;
 }
 
-export function writeBytesElements(elements: readonly Uint8Array[]): Uint8Array {
-  let bytes = 0;
-  for (const element of elements) bytes += 4 + element.byteLength;
-  const data = new Uint8Array(bytes);
-  const view = new DataView(data.buffer);
-  let at = 0;
-  for (const element of elements) {
-    view.setUint32(at, element.byteLength, true);
-    data.set(element, at + 4);
-    at += 4 + element.byteLength;
+/**
+ * Why a runtime that knows text only cannot carry BYTES elements, or null: onnxruntime's binding for Node decodes each
+ * as UTF-8 and ends it at its first NUL. The data must have passed `checkTensorBytes`.
+ */
+export function textProblem(data: Uint8Array): string | null {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  for (let at = 0, index = 0; at < data.byteLength; index++) {
+    const end = at + 4 + view.getUint32(at, true);
+    const element = data.subarray(at + 4, end);
+    const nul = element.indexOf(0);
+    if (nul >= 0) return `element ${index} must be text without NUL for this model's runtime; has one at byte ${nul}`;
+    if (!isUtf8(element)) return `element ${index} must be UTF-8 text for this model's runtime; is not`;
+    at = end;
   }
-  return data;
+  return null;
 }
 
 function fail(name: string, problem: string): never {

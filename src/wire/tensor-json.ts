@@ -22,7 +22,8 @@ const INTEGER_RANGE: Partial<Record<Datatype, readonly [number, number]>> = {
   UINT32: [0, 4294967295],
   INT32: [-2147483648, 2147483647],
 };
-const FP32_MAX = 3.4028234663852886e38;
+/** Greatest finite values. Numbers are judged after they are rounded: 3.4028235e+38 is the greatest FP32. */
+const FLOAT_MAX = { FP32: 3.4028234663852886e38, FP64: Number.MAX_VALUE } as const;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** True when an INT64 or UINT64 value of this parsed data may have lost digits, so that the text must be read again. */
@@ -126,19 +127,19 @@ function packIntegers(where: string, datatype: Datatype, flat: readonly unknown[
 
 function packFloats(where: string, datatype: "FP32" | "FP64", flat: readonly unknown[]): Uint8Array {
   const typed = datatype === "FP32" ? new Float32Array(flat.length) : new Float64Array(flat.length);
-  const max = datatype === "FP32" ? FP32_MAX : Number.MAX_VALUE;
   for (let i = 0; i < flat.length; i++) {
     const value = flat[i];
     const number = typeof value === "bigint" ? Number(value) : value;
-    if (typeof number !== "number" || !(number >= -max && number <= max))
-      throw wrongElement(
-        where,
-        datatype,
-        i,
-        `a number in [-${max}, ${max}] (NaN and infinities: ${USE_BINARY})`,
-        value,
-      );
-    typed[i] = number;
+    if (typeof number === "number") typed[i] = number;
+    if (typeof number === "number" && Number.isFinite(typed[i])) continue;
+    const max = FLOAT_MAX[datatype];
+    throw wrongElement(
+      where,
+      datatype,
+      i,
+      `a number in [-${max}, ${max}] once rounded (NaN and infinities: ${USE_BINARY})`,
+      value,
+    );
   }
   return new Uint8Array(typed.buffer);
 }
@@ -227,13 +228,19 @@ export function jsonFromBytes(tensor: Tensor): string {
       return `[${Array.from(tensor.data, (byte) => (byte === 0 ? "false" : "true")).join(",")}]`;
     case "FP32":
     case "FP64": {
-      const values = typedView(tensor);
-      for (let i = 0; i < values.length; i++)
+      const values = typedView(tensor) as Float32Array | Float64Array;
+      let isAnyNegativeZero = false;
+      for (let i = 0; i < values.length; i++) {
+        if (values[i] === 0 && Object.is(values[i], -0)) isAnyNegativeZero = true;
         if (!Number.isFinite(values[i]))
           throw new ServingError(
             "invalid-argument",
             `element ${i} of ${where} is ${values[i]}, which JSON cannot carry; ${ASK_BINARY}`,
           );
+      }
+      // To text JavaScript takes -0 for 0.
+      if (isAnyNegativeZero)
+        return `[${Array.from(values, (value) => (Object.is(value, -0) ? "-0" : value)).join(",")}]`;
       return `[${values.join(",")}]`;
     }
     default:

@@ -94,8 +94,9 @@ describe("worker protocol", () => {
     expect(() => encodeRun(run)).toThrow("must be an integer in [0, 4294967295]; was 1099511627776");
   });
 
-  test("a failure carries cause and text; a text beyond the record is cut", () => {
-    const read = decodeFailed(encodeFailed({ slot: 3, batch: 9, cause: "model-error", message: "x".repeat(100_000) }));
-    expect(read).toEqual({ slot: 3, batch: 9, cause: "model-error", message: "x".repeat(8000) });
+  test("a failure carries cause, whose fault it is, and text; a text beyond the record is cut", () => {
+    const failed = { slot: 3, batch: 9, cause: "model-error", code: "invalid-argument" } as const;
+    const read = decodeFailed(encodeFailed({ ...failed, message: "x".repeat(100_000) }));
+    expect(read).toEqual({ ...failed, message: "x".repeat(8000) });
   });
 });

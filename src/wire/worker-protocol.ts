@@ -7,7 +7,7 @@
 import { FAIL_CAUSES, type FailCause } from "../core/outcome.js";
 import type { DurationUs, TimeUs } from "../core/time.js";
 import { ByteReader, ByteWriter } from "./bytes.js";
-import { type ErrorCode, ServingError } from "./serving-error.js";
+import { ERROR_CODES, type ErrorCode, ServingError } from "./serving-error.js";
 import { DATATYPES, type Datatype, type Tensor } from "./tensor.js";
 
 /** File descriptors of the channels in a worker process. */
@@ -130,9 +130,12 @@ export interface FailedRecord {
   readonly slot: number;
   readonly batch: number;
   readonly cause: FailCause;
+  /** Whose fault it is, where the batch was of one request: "invalid-argument" says the client's. */
+  readonly code: ErrorCode;
   readonly message: string;
 }
 
+const CODES = Object.keys(ERROR_CODES) as readonly ErrorCode[];
 const DATATYPE_NAMES = Object.keys(DATATYPES) as readonly Datatype[];
 const PADDING = new Uint8Array(8);
 const padded = (bytes: number): number => (bytes + 7) & ~7;
@@ -184,12 +187,19 @@ export function decodeFinished(header: Buffer, payload: Buffer): FinishedRecord 
 export function encodeFailed(record: FailedRecord): Buffer {
   const message = record.message.slice(0, MESSAGE_CHARS_MAX);
   const cause = FAIL_CAUSES.indexOf(record.cause);
-  return new ByteWriter().u16(record.slot).f64(record.batch).u8(cause).text(message).bytes();
+  const code = CODES.indexOf(record.code);
+  return new ByteWriter().u16(record.slot).f64(record.batch).u8(cause).u8(code).text(message).bytes();
 }
 
 export function decodeFailed(header: Buffer): FailedRecord {
   const reader = new ByteReader(header);
-  const record = { slot: reader.u16(), batch: reader.f64(), cause: FAIL_CAUSES[reader.u8()]!, message: reader.text() };
+  const record = {
+    slot: reader.u16(),
+    batch: reader.f64(),
+    cause: FAIL_CAUSES[reader.u8()]!,
+    code: CODES[reader.u8()]!,
+    message: reader.text(),
+  };
   reader.end();
   return record;
 }

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { floats, fp32, int64, modelSpec, padded, tensorSpec } from "../../test/support/specs.js";
-import { readBytesElements, writeBytesElements } from "../wire/bytes-tensor.js";
+import { readBytesElements } from "../wire/bytes-tensor.js";
 import { elementCount, type Tensor } from "../wire/tensor.js";
+import { packBytes } from "../wire/tensor-bytes.js";
 import { assemble, bucketOf, split } from "./batching.js";
 
 /** Every element of a tensor by its index, as a naive twin sees it. */
@@ -155,7 +156,7 @@ describe("batching", () => {
   });
 
   test("BYTES are joined, padded with empty text and cut back", () => {
-    const text = (...words: string[]) => writeBytesElements(words.map((word) => Buffer.from(word)));
+    const text = (...words: string[]) => packBytes(words.map((word) => Buffer.from(word)));
     const spec = modelSpec({
       name: "m",
       inputs: [

@@ -5,9 +5,10 @@
  */
 import { bucketFor } from "../config/buckets.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
-import { readBytesElements, writeBytesElements } from "../wire/bytes-tensor.js";
+import { readBytesElements } from "../wire/bytes-tensor.js";
 import { ServingError } from "../wire/serving-error.js";
 import { byteCountProblem, DATATYPES, elementCount, type Tensor } from "../wire/tensor.js";
+import { packBytes } from "../wire/tensor-bytes.js";
 import { forEachRun } from "./blocks.js";
 import { fillBytes } from "./fill.js";
 
@@ -157,7 +158,7 @@ function joinBytes(input: TensorSpec, tensors: readonly Tensor[], shape: readonl
   };
   const next = eachMember(input, tensors, shape, (t, from, to, count) => copy(read.get(t)!, from, to, count));
   repeatLastRow(shape, input.batchAxis!, next, (from, to, count) => copy(elements, from, to, count));
-  return writeBytesElements(elements);
+  return packBytes(elements);
 }
 
 /** Copies every member to its place; returns the first row after the last member. */
@@ -277,7 +278,7 @@ function cut(source: Tensor, at: readonly number[], shape: readonly number[]): U
     const elements = readBytesElements(source.name, source.data, elementCount(source.shape));
     const taken: Uint8Array[] = [];
     forEachRun(box, (from, _to, count) => taken.push(...elements.slice(from, from + count)));
-    return writeBytesElements(taken);
+    return packBytes(taken);
   }
   const size = DATATYPES[source.datatype];
   const runs: [number, number, number][] = [];

@@ -11,7 +11,6 @@ import { rowsOf } from "./batching.js";
 import { EmulatedAccelerator, type EmulatedBatch, type EmulatedRun } from "./emulated-accelerator.js";
 import { emulatedOutputs } from "./emulated-outputs.js";
 import type { AcceleratorHost, Hello, HostOutput, TimeRequest } from "./host.js";
-import { text } from "./text.js";
 import type { Timing } from "./timing.js";
 
 export const EMULATED_PER_PROCESS_MAX = 64;
@@ -74,14 +73,14 @@ export class EmulatedHost implements AcceleratorHost {
     const accelerator = this.accelerators[slot];
     const spec = this.models.get(record.handle);
     if (accelerator === undefined || spec === undefined) {
-      this.output.failed(slot, batch, "model-error", `accelerator ${slot} or the model is not on this worker`);
+      this.output.failed(slot, batch, new Error(`accelerator ${slot} or the model is not on this worker`));
       return;
     }
     if (this.poison !== null && record.members.some((m) => m.some((t) => t.data[0] === this.poison))) process.exit(86);
     try {
       accelerator.accept(this.workOf(record, spec, arrivedAt));
     } catch (error) {
-      this.output.failed(slot, batch, "model-error", text(error));
+      this.output.failed(slot, batch, error);
     }
     this.arm();
   }

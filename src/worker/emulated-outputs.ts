@@ -1,7 +1,7 @@
 /** Outputs of a model that computes nothing: the first input where an output has its shape, zeros else. */
 import type { ModelSpec, TensorSpec } from "../config/model.js";
-import { writeBytesElements } from "../wire/bytes-tensor.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
+import { packBytes } from "../wire/tensor-bytes.js";
 
 const zeros = new Map<number, Uint8Array>();
 /** Zero memory is shared between answers of the same size: nobody writes to an output. */
@@ -28,7 +28,7 @@ function answer(output: TensorSpec, first: Tensor | undefined, rows: number): Te
     return { name: output.name, datatype, shape, data: first.data };
   const count = elementCount(shape);
   if (datatype === "BYTES")
-    return { name: output.name, datatype, shape, data: writeBytesElements(new Array(count).fill(new Uint8Array())) };
+    return { name: output.name, datatype, shape, data: packBytes(new Array(count).fill(new Uint8Array())) };
   return { name: output.name, datatype, shape, data: zeroBytes(count * DATATYPES[datatype]) };
 }
 

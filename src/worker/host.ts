@@ -1,6 +1,5 @@
 /** What the worker's entry asks of the accelerators of its process; one implementation per kind. */
 import type { ModelSpec } from "../config/model.js";
-import type { FailCause } from "../core/outcome.js";
 import type { Fault, LogLevel, ToWorker } from "../wire/worker-protocol.js";
 import type { Timing } from "./timing.js";
 
@@ -9,7 +8,8 @@ export type TimeRequest = Extract<ToWorker, { kind: "time" }>;
 
 export interface HostOutput {
   finished(slot: number, batch: number, header: Uint8Array, parts: readonly Uint8Array[]): void;
-  failed(slot: number, batch: number, cause: FailCause, message: string): void;
+  /** The model would not run it. @param error says whose fault that is; anything but a ServingError is the server's. */
+  failed(slot: number, batch: number, error: unknown): void;
   log(level: LogLevel, message: string): void;
   /** Nothing of an earlier frame waits to be written: another thread may write one now. */
   isClear(): boolean;

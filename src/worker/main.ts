@@ -21,6 +21,7 @@ import {
 } from "../wire/worker-protocol.js";
 import { EmulatedHost } from "./emulated-host.js";
 import type { AcceleratorHost, Hello, HostOutput } from "./host.js";
+import { text } from "./text.js";
 
 const MEMORY_REPORT_MS = 1000;
 /** Reports are sent when resident memory moved by this much. */
@@ -45,11 +46,12 @@ const output: HostOutput = {
       tensors?.send(FRAME_FINISHED, header, parts);
     } catch (error) {
       // Nothing of the frame was written: the outputs are larger than a frame may be.
-      output.failed(slot, batch, "model-error", error instanceof Error ? error.message : String(error));
+      output.failed(slot, batch, new Error(text(error)));
     }
   },
-  failed: (slot, batch, cause, message) => {
-    tensors?.send(FRAME_FAILED, encodeFailed({ slot, batch, cause, message }));
+  failed: (slot, batch, error) => {
+    const { code } = ServingError.from(error);
+    tensors?.send(FRAME_FAILED, encodeFailed({ slot, batch, cause: "model-error", code, message: text(error) }));
   },
   log: (level, message) => send({ kind: "log", level, message }),
   isClear: () => tensors?.pendingBytes === 0,
@@ -125,7 +127,7 @@ function reply(id: number, action: () => unknown): void {
       (value) => send({ kind: "done", id, value: value ?? null }),
       (error: unknown) => {
         const { code } = ServingError.from(error);
-        send({ kind: "refused", id, code, message: error instanceof Error ? error.message : String(error) });
+        send({ kind: "refused", id, code, message: text(error) });
       },
     );
 }

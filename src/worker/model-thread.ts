@@ -66,12 +66,13 @@ try {
   const mailbox = new MailboxReceiver(data.mailbox, port);
   send({ kind: "loaded", provider: model.provider });
   for (let message = mailbox.next(); ; message = mailbox.next()) {
-    await serve(model, message).catch((error: unknown) => send({ kind: "failed", message: text(error) }));
+    await serve(model, message).catch((error: unknown) =>
+      send({ kind: "failed", code: ServingError.from(error).code, message: text(error) }),
+    );
     if (message.kind === "stop") break;
   }
   port.close();
 } catch (error) {
-  const known = ServingError.from(error);
-  send({ kind: "load-failed", code: known.code, message: error instanceof Error ? error.message : String(error) });
+  send({ kind: "load-failed", code: ServingError.from(error).code, message: text(error) });
   port.close();
 }

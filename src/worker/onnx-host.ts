@@ -6,6 +6,7 @@ import { decodeRoute, type Fault } from "../wire/worker-protocol.js";
 import { DIRECT_BYTES_MAX } from "./direct-answer.js";
 import type { AcceleratorHost, Hello, HostOutput, TimeRequest } from "./host.js";
 import { runtimeName } from "./onnx-model.js";
+import { text } from "./text.js";
 import { createMailbox, type MailboxMemory, MailboxSender } from "./thread-mailbox.js";
 import type { FromThread, ModelThreadData } from "./thread-protocol.js";
 import type { Timing } from "./timing.js";
@@ -19,7 +20,7 @@ interface Job {
   readonly batch: number;
   start(thread: ModelThread): void;
   answer(message: FromThread): void;
-  fail(message: string): void;
+  fail(error: unknown): void;
 }
 
 class ModelThread {
@@ -112,7 +113,7 @@ export class OnnxHost implements AcceleratorHost {
         answer: (message) => {
           if (message.kind === "timed") resolve(message.timing);
         },
-        fail: (message) => reject(new ServingError("invalid-argument", message)),
+        fail: (error) => reject(new ServingError("invalid-argument", text(error))),
       });
     });
   }
@@ -130,8 +131,8 @@ export class OnnxHost implements AcceleratorHost {
       answer: (message) => {
         if (message.kind === "finished") this.output.finished(slot, batch, message.header, message.parts);
       },
-      fail: (message) => {
-        const tell = () => this.output.failed(slot, batch, "model-error", message);
+      fail: (error) => {
+        const tell = () => this.output.failed(slot, batch, error);
         // The thread of the running job may be in the middle of a frame.
         if (this.isThreadWriting) this.afterAnswer.push(tell);
         else tell();
@@ -157,7 +158,8 @@ export class OnnxHost implements AcceleratorHost {
   }
 
   private enqueue(job: Job): void {
-    if (this.waiting.length >= WAITING_MAX) job.fail(`an accelerator holds at most ${WAITING_MAX} waiting batches`);
+    if (this.waiting.length >= WAITING_MAX)
+      job.fail(new Error(`an accelerator holds at most ${WAITING_MAX} waiting batches`));
     else {
       this.waiting.push(job);
       this.next();
@@ -169,7 +171,7 @@ export class OnnxHost implements AcceleratorHost {
       const job = this.waiting.shift();
       if (job === undefined) break;
       const thread = this.threads.get(job.handle);
-      if (thread === undefined) job.fail("the model is not loaded on this worker");
+      if (thread === undefined) job.fail(new Error("the model is not loaded on this worker"));
       else {
         this.running = job;
         job.start(thread);
@@ -184,7 +186,7 @@ export class OnnxHost implements AcceleratorHost {
     this.isThreadWriting = false;
     for (const tell of this.afterAnswer.splice(0)) tell();
     // What there is to say comes before the next job's thread may write.
-    if (message.kind === "failed") job.fail(message.message);
+    if (message.kind === "failed") job.fail(new ServingError(message.code, message.message));
     else job.answer(message);
     this.next();
     const waiters = this.idle;

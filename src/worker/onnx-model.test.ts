@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildOnnx, type OnnxGraph } from "../../test/support/onnx-builder.js";
 import { floats, fp32, int64, modelSpec, padded, tensorSpec } from "../../test/support/specs.js";
 import type { ModelSpec } from "../config/model.js";
-import { writeBytesElements } from "../wire/bytes-tensor.js";
 import { DATATYPES, type Datatype, type Tensor } from "../wire/tensor.js";
+import { packBytes } from "../wire/tensor-bytes.js";
 import { OnnxModel } from "./onnx-model.js";
 
 let folder: string;
@@ -107,17 +107,47 @@ describe("onnx model", () => {
       await model.release();
     });
 
-  test("BYTES: text goes through; what is not UTF-8 is refused by name", async () => {
+  test("BYTES: text goes through, a byte order mark too; what is not text is refused, and it is the client's fault", async () => {
     const model = await identity(8, "BYTES");
     const member = (words: Uint8Array[]): Tensor[] => [
-      { name: "x", datatype: "BYTES", shape: [1, 3], data: writeBytesElements(words) },
+      { name: "x", datatype: "BYTES", shape: [1, 3], data: packBytes(words) },
     ];
-    const words = ["grün", "", "x".repeat(1000)].map((word) => new TextEncoder().encode(word));
+    const words = ["grün", "\ufeff", "x".repeat(1000)].map((word) => new TextEncoder().encode(word));
     const { outputs } = await model.run([member(words), member(words)], []);
-    expect(Buffer.compare(outputs[1]![0]!.data, writeBytesElements(words))).toBe(0);
+    expect(Buffer.compare(outputs[1]![0]!.data, packBytes(words))).toBe(0);
     const binary = member([Uint8Array.of(0xff), ...words.slice(1)]);
-    await expect(model.run([binary], [])).rejects.toThrow("BYTES tensor 'x' must be UTF-8");
+    await expect(model.run([binary], [])).rejects.toMatchObject({
+      code: "invalid-argument",
+      message: "BYTES tensor 'x': element 0 must be UTF-8 text for this model's runtime; is not",
+    });
     await model.release();
+  });
+
+  test("BYTES: an output that is not text is refused, not altered; U+FFFD that came with the request stays", async () => {
+    const word = { name: "y", type: 8, dims: [1] };
+    const graph = (last: Uint8Array): OnnxGraph => ({
+      inputs: [{ name: "x", type: 8, dims: ["batch", 1] }],
+      outputs: [word],
+      nodes: [{ op: "Identity", inputs: ["w"], outputs: ["y"] }],
+      initializers: [{ name: "w", dims: [1], strings: [last] }],
+    });
+    const spec = modelSpec({
+      name: "m",
+      inputs: [tensorSpec("x", "BYTES", [-1, 1])],
+      outputs: [tensorSpec("y", "BYTES", [1], { batchAxis: null })],
+    });
+    const run = async (constant: Uint8Array, asked: string) => {
+      const model = await onFile(graph(constant), spec);
+      const data = packBytes([Buffer.from(asked)]);
+      return model.run([[{ name: "x", datatype: "BYTES", shape: [1, 1], data }]], []).finally(() => model.release());
+    };
+    await expect(run(Uint8Array.of(0xff), "a")).rejects.toMatchObject({
+      code: "internal",
+      message: "output 'y' is not UTF-8 text, which this runtime cannot carry",
+    });
+    const nul = Uint8Array.of(97, 0, 98);
+    expect((await run(nul, "a")).outputs[0]![0]!.data).toEqual(packBytes([nul]));
+    expect((await run(Buffer.from("\ufffd"), "\ufffd")).outputs[0]).toHaveLength(1);
   });
 
   test("BF16 is refused with the list of what the runtime has", async () => {

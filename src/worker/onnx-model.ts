@@ -9,7 +9,8 @@ import { ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
 import type { LogLevel } from "../wire/worker-protocol.js";
 import { assemble, split } from "./batching.js";
-import { fromOrt, toOrt } from "./ort-tensor.js";
+import { checkText, fromOrt, toOrt } from "./ort-tensor.js";
+import { runtimeError } from "./runtime-error.js";
 import { syntheticInputs } from "./synthetic.js";
 import { text } from "./text.js";
 
@@ -75,11 +76,9 @@ export class OnnxModel {
     const startedAt = monotonicNow();
     const results = await this.execute(feeds, wanted);
     const finishedAt = monotonicNow();
-    const outputs = split(
-      this.spec,
-      batch,
-      Object.entries(results).map(([name, tensor]) => fromOrt(name, tensor as OrtTensor)),
-    );
+    const whole = Object.entries(results).map(([name, tensor]) => fromOrt(name, tensor as OrtTensor));
+    checkText(whole, batch.inputs);
+    const outputs = split(this.spec, batch, whole);
     const inputUs = between(from, startedAt);
     return { startedAt, finishedAt, inputUs, outputUs: between(finishedAt, monotonicNow()), outputs };
   }
@@ -89,7 +88,7 @@ export class OnnxModel {
       const fetches = wanted.length === 0 ? this.session.outputNames : wanted;
       return (await this.session.run(feeds, fetches as string[])) as Record<string, unknown>;
     } catch (error) {
-      throw new ServingError("internal", text(error), { reason: "model-error", cause: error });
+      throw runtimeError(error);
     }
   }
 

@@ -1,9 +1,10 @@
 /** Tensors of the wire as tensors of ONNX Runtime and back; views where memory allows. */
 import type { Tensor as OrtTensorType } from "onnxruntime-node";
 import ort from "onnxruntime-node";
-import { readBytesElements, writeBytesElements } from "../wire/bytes-tensor.js";
+import { readBytesElements, textProblem } from "../wire/bytes-tensor.js";
 import { ServingError } from "../wire/serving-error.js";
 import { byteCountProblem, DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
+import { packBytes } from "../wire/tensor-bytes.js";
 
 type View = (buffer: ArrayBufferLike, at: number, length: number) => ArrayBufferView;
 interface Mapping {
@@ -35,13 +36,15 @@ const DATATYPE_OF: ReadonlyMap<string, Datatype> = new Map(
   Object.entries(MAPPINGS).map(([datatype, mapping]) => [mapping.type, datatype as Datatype]),
 );
 
-const decoder = new TextDecoder("utf-8", { fatal: true });
-
-/** @throws ServingError invalid-argument for a datatype the runtime lacks, a wrong byte count, or text that is not UTF-8. */
+/** @throws ServingError invalid-argument for a datatype the runtime lacks, a wrong byte count, or bytes that are no text. */
 export function toOrt(tensor: Tensor): OrtTensorType {
   const count = elementCount(tensor.shape);
   if (tensor.datatype === "BYTES") {
-    const strings = readBytesElements(tensor.name, tensor.data, count).map((bytes) => decode(tensor.name, bytes));
+    const elements = readBytesElements(tensor.name, tensor.data, count);
+    const problem = textProblem(tensor.data);
+    if (problem !== null) throw new ServingError("invalid-argument", `BYTES tensor '${tensor.name}': ${problem}`);
+    // Not a TextDecoder: that takes a leading byte order mark away.
+    const strings = elements.map((e) => Buffer.from(e.buffer, e.byteOffset, e.byteLength).toString("utf8"));
     return new ort.Tensor("string", strings, tensor.shape);
   }
   const mapping = MAPPINGS[tensor.datatype];
@@ -59,12 +62,21 @@ export function toOrt(tensor: Tensor): OrtTensorType {
   return new ort.Tensor(mapping.type as "float32", view as Float32Array, tensor.shape);
 }
 
-function decode(name: string, bytes: Uint8Array): string {
-  try {
-    return decoder.decode(bytes);
-  } catch (cause) {
-    throw new ServingError("invalid-argument", `BYTES tensor '${name}' must be UTF-8 text for this runtime`, { cause });
-  }
+const REPLACEMENT = Buffer.from("\ufffd");
+const isReplaced = ({ datatype, data }: Tensor): boolean =>
+  datatype === "BYTES" && Buffer.from(data.buffer, data.byteOffset, data.byteLength).includes(REPLACEMENT);
+
+/**
+ * The runtime's binding puts U+FFFD where an output is not UTF-8. If no input has that character, a value was changed.
+ *
+ * @throws ServingError internal naming the output.
+ */
+export function checkText(outputs: readonly Tensor[], inputs: readonly Tensor[]): void {
+  const replaced = outputs.find(isReplaced);
+  if (replaced !== undefined && !inputs.some(isReplaced))
+    throw new ServingError("internal", `output '${replaced.name}' is not UTF-8 text, which this runtime cannot carry`, {
+      reason: "model-error",
+    });
 }
 
 /** @throws ServingError internal for an output type that the protocol cannot carry. */
@@ -72,7 +84,7 @@ export function fromOrt(name: string, tensor: OrtTensorType): Tensor {
   const shape = tensor.dims;
   if (tensor.type === "string") {
     const elements = (tensor.data as string[]).map((text) => Buffer.from(text));
-    return { name, datatype: "BYTES", shape, data: writeBytesElements(elements) };
+    return { name, datatype: "BYTES", shape, data: packBytes(elements) };
   }
   const datatype = DATATYPE_OF.get(tensor.type);
   if (datatype === undefined)

@@ -1,7 +1,7 @@
 /** Inputs that nobody sent, for warm-up and for measuring run times. */
 import type { ModelSpec, TensorSpec } from "../config/model.js";
-import { writeBytesElements } from "../wire/bytes-tensor.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
+import { packBytes } from "../wire/tensor-bytes.js";
 import { fillBytes } from "./fill.js";
 
 /** What an axis that nothing gives an extent is warmed up and profiled with; real requests correct the times. */
@@ -28,7 +28,7 @@ function one(input: TensorSpec, rows: number, extent: number | null): Tensor {
   const datatype = input.datatype as Datatype;
   const count = elementCount(shape);
   if (datatype === "BYTES") {
-    const data = writeBytesElements(new Array<Uint8Array>(count).fill(new Uint8Array()));
+    const data = packBytes(new Array<Uint8Array>(count).fill(new Uint8Array()));
     return { name: input.name, datatype, shape, data };
   }
   const data = new Uint8Array(count * DATATYPES[datatype]);

@@ -34,6 +34,6 @@ export type FromThread =
   /** Its answer is written already. */
   | { readonly kind: "answered" }
   | { readonly kind: "finished"; readonly header: Uint8Array; readonly parts: readonly Uint8Array[] }
-  | { readonly kind: "failed"; readonly message: string }
+  | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "timed"; readonly timing: Timing }
   | { readonly kind: "log"; readonly level: LogLevel; readonly message: string };

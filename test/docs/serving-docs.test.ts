@@ -6,17 +6,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DROP_REASONS, FAIL_CAUSES } from "../../src/core/outcome.js";
-import {
-  DROP_ENDINGS,
-  type Ending,
-  FAIL_ENDINGS,
-  LATE_ENDING,
-  modelErrorCode,
-  REFUSALS,
-} from "../../src/serve/endings.js";
+import { DROP_ENDINGS, type Ending, FAIL_ENDINGS, LATE_ENDING, REFUSALS } from "../../src/serve/endings.js";
 import { Metrics } from "../../src/serve/metrics.js";
 import { INFER_LIMIT_MEANINGS, INFER_LIMITS } from "../../src/wire/infer-limits.js";
-import { ERROR_CODES, type ErrorCode } from "../../src/wire/serving-error.js";
+import { ERROR_CODES } from "../../src/wire/serving-error.js";
 
 const docs = path.resolve(import.meta.dirname, "../../docs");
 const GRPC_NAMES: Readonly<Record<number, string>> = {
@@ -100,17 +93,4 @@ describe("documents of the server", () => {
       ...helps.map(([, name, help]) => `| \`${name}\` | ${types.get(name!)} | ${help} |`),
     ]);
   });
-});
-
-describe("what the model's text says about whose fault it is", () => {
-  it.each<[string, ErrorCode]>([
-    ["INVALID_ARGUMENT : Got invalid dimensions for input: x for the following indices", "invalid-argument"],
-    [
-      "indices element out of data bounds, idx=99999 must be within the inclusive range [-30522,30521]",
-      "invalid-argument",
-    ],
-    ["Unexpected input data type. Actual: (tensor(float)) , expected: (tensor(int64))", "invalid-argument"],
-    ["Failed to allocate memory for requested buffer of size 1073741824", "internal"],
-    ["CUDA failure 700: an illegal memory access was encountered", "internal"],
-  ])("%s: %s", (text, code) => expect(modelErrorCode(text)).toBe(code));
 });

@@ -8,6 +8,7 @@ import type { FailCause } from "../../src/core/outcome.js";
 import { durationUs, timeUs } from "../../src/core/time.js";
 import type { BatchTiming, PoolEvent, RunBatch, WorkerPool } from "../../src/serve/worker-pool.js";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
+import type { ErrorCode } from "../../src/wire/serving-error.js";
 
 interface Lane {
   readonly waiting: RunBatch[];
@@ -29,7 +30,7 @@ export interface FakeRun {
 export class FakePool implements WorkerPool {
   readonly runs: FakeRun[] = [];
   /** Fails a batch instead of finishing it. */
-  failure: (batch: RunBatch) => { cause: FailCause; message: string } | null = () => null;
+  failure: (batch: RunBatch) => { cause: FailCause; code?: ErrorCode; message: string } | null = () => null;
   loadError: Error | null = null;
   loads = 0;
   private readonly lanes: Lane[];

@@ -256,7 +256,11 @@ describe("onnx accelerators", { retry: 2 }, () => {
     await probe.pool.load(matmul("m"));
     const pid = probe.pool.pidOf(0);
     const bad = [fp32("x", [1, 3], [1, 2, 3])];
-    expect(await probe.run(0, "m", [bad])).toMatchObject({ cause: "model-error", message: /Got: 3 Expected: 2/ });
+    expect(await probe.run(0, "m", [bad])).toMatchObject({
+      cause: "model-error",
+      code: "invalid-argument",
+      message: /Got: 3 Expected: 2/,
+    });
     expect(await probe.run(0, "m", [member(1, 2)])).toMatchObject({ kind: "finished" });
     expect(probe.pool.pidOf(0)).toBe(pid);
   });

@@ -99,12 +99,29 @@ describe("workers that fail (D15)", { retry: 2 }, () => {
     fake = await new FakeServer([modelSpec()], [group(1)]).start();
     fake.pool.failure = ({ members }) =>
       members.some(([tensor]) => new DataView(tensor!.data.buffer).getFloat32(0, true) === 13)
-        ? { cause: "model-error", message: "INVALID_ARGUMENT: Got invalid dimensions for input: x" }
+        ? { cause: "model-error", code: "invalid-argument", message: "Got invalid dimensions for input: x" }
         : null;
     const ends = await Promise.all([1, 2, 13, 4].map((value) => fake.infer({ value })));
     expect(ends.map(({ reply }) => reply !== null)).toEqual([true, true, false, true]);
     expect(ends[2]!.error).toMatchObject({ code: "invalid-argument", details: { reason: "model-error" } });
     expect(ends[2]!.error?.message).toContain("Got invalid dimensions");
+  });
+
+  it("blames no client for a model's failure, and none for the request beside it", async () => {
+    fake = await new FakeServer([modelSpec()], [group(1)]).start();
+    fake.pool.failure = () => ({ cause: "model-error", message: "out of bounds" });
+    expect((await fake.infer()).error?.code).toBe("internal");
+    await fake.stop();
+    // 200 ms of 250 are gone when the batch of two fails: too late to be tried alone, and nobody knows whose fault it was.
+    const slow = modelSpec({ emulated: { alphaMs: 0, betaMs: 100, tableMs: null }, policy: "eager" });
+    fake = await new FakeServer([slow], [group(1)]).start();
+    fake.pool.failure = ({ members }) =>
+      members.length > 1 ? { cause: "model-error", code: "invalid-argument", message: "one of you" } : null;
+    const timeoutUs = durationUs(250_000);
+    const before = fake.infer();
+    const ends = await Promise.all([1, 2].map((value) => fake.infer({ value, timeoutUs })));
+    for (const { error } of ends) expect(error).toMatchObject({ code: "internal", details: { reason: "model-error" } });
+    expect((await before).error).toBeNull();
   });
 });
 
