@@ -12,7 +12,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import * as ort from "onnxruntime-node";
+import { ort } from "../../dist/worker/onnx-runtime.js";
 
 const WIDTH = 384;
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));

@@ -78,8 +78,9 @@ export class WorkerProcess {
     this.ready.catch(() => {});
     this.child = spawn(process.execPath, [workerEntry()], {
       stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
-      // One process per accelerator computes; libuv's pool only reads model files.
-      env: { ...process.env, UV_THREADPOOL_SIZE: "2" },
+      // One process per accelerator computes; libuv's pool only reads model files. The model runtime reports to nobody
+      // (worker/onnx-runtime.ts), which it reads here: the threads of models only have a copy of this.
+      env: { ...process.env, UV_THREADPOOL_SIZE: "2", ORT_DISABLE_TELEMETRY: "1" },
     });
     const limits = { ...FRAME_LIMITS, payloadBytesMax: hello.payloadBytesMax };
     const broken = (error: Error | null): void => {

@@ -1,6 +1,5 @@
 /** One loaded ONNX model: a session and the tensors around it. Blocks its thread while it runs: the runtime does. */
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
-import ort from "onnxruntime-node";
 import type { ModelSpec } from "../config/model.js";
 import type { DurationUs, TimeUs } from "../core/time.js";
 import { between } from "../core/time.js";
@@ -9,6 +8,7 @@ import { ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensor.js";
 import type { LogLevel } from "../wire/worker-protocol.js";
 import { assemble, split } from "./batching.js";
+import { ort } from "./onnx-runtime.js";
 import { checkText, fromOrt, toOrt } from "./ort-tensor.js";
 import { runtimeError } from "./runtime-error.js";
 import { syntheticInputs } from "./synthetic.js";

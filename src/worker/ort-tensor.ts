@@ -1,10 +1,10 @@
 /** Tensors of the wire as tensors of ONNX Runtime and back; views where memory allows. */
 import type { Tensor as OrtTensorType } from "onnxruntime-node";
-import ort from "onnxruntime-node";
 import { readBytesElements, textProblem } from "../wire/bytes-tensor.js";
 import { ServingError } from "../wire/serving-error.js";
 import { byteCountProblem, DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
 import { packBytes } from "../wire/tensor-bytes.js";
+import { ort } from "./onnx-runtime.js";
 
 type View = (buffer: ArrayBufferLike, at: number, length: number) => ArrayBufferView;
 interface Mapping {

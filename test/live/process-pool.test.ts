@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -461,7 +461,6 @@ describe("onnx accelerators", { retry: 2 }, () => {
 
   test("models of packages come from a repository and run", async () => {
     const repository = path.join(folder, "repository");
-    const { mkdirSync } = await import("node:fs");
     mkdirSync(path.join(repository, "vad"), { recursive: true });
     writeFileSync(
       path.join(repository, "vad", "rubato.yaml"),
@@ -475,6 +474,42 @@ describe("onnx accelerators", { retry: 2 }, () => {
     const profile = await profileModel(probe.pool, models[0]!, { budgetMs: 500 });
     expect(profile.points.length).toBeGreaterThan(2);
   });
+});
+
+/** Runs a script against the built pool, with models as its arguments. @returns what it printed. */
+async function runPool(script: string, models: readonly ModelSpec[], env: Record<string, string>): Promise<string> {
+  const source = `import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/process-pool.js"))};\n${script}`;
+  const child = spawn(
+    process.execPath,
+    ["--input-type=module", "-e", source, ...models.map((m) => JSON.stringify(m))],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, ...env },
+    },
+  );
+  let said = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  await new Promise((resolve) => child.once("close", resolve));
+  return said;
+}
+
+test("a worker reports to nobody: it leaves nothing in the home's cache or the temporary folder", async () => {
+  probe = new PoolProbe([group({ name: "cpu", kind: "onnx" })]);
+  const script = `
+    const pool = new ProcessPool([{ name: "cpu", kind: "onnx", count: 1, threads: 1, scales: [1] }]);
+    await pool.start(() => {});
+    await pool.load(JSON.parse(process.argv[1]));
+    await pool.time(0, "m", 1, null, 3);
+    await pool.stop(2000);
+    console.log("done");
+  `;
+  const [home, tmp] = ["home", "tmp"].map((name) => path.join(folder, name));
+  for (const made of [home!, tmp!]) mkdirSync(made);
+  const env = { HOME: home!, XDG_CACHE_HOME: home!, TMPDIR: tmp!, ORT_DISABLE_TELEMETRY: "0" };
+  expect(await runPool(script, [matmul("m")], env)).toBe("done\n");
+  expect([home!, tmp!].map((made) => readdirSync(made))).toEqual([[], []]);
 });
 
 test("no worker outlives a server that is killed, not even one that runs a batch", async () => {

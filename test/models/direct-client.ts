@@ -5,8 +5,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import * as ort from "onnxruntime-node";
+import type { InferenceSession, Tensor } from "onnxruntime-node";
 import { parse } from "yaml";
+import { ort } from "../../src/worker/onnx-runtime.js";
 
 export const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 export const modelsDir = path.join(root, "models");
@@ -57,8 +58,8 @@ export function modelFile(model: string): string {
   return file;
 }
 
-const sessions = new Map<string, Promise<ort.InferenceSession>>();
-export function session(model: string): Promise<ort.InferenceSession> {
+const sessions = new Map<string, Promise<InferenceSession>>();
+export function session(model: string): Promise<InferenceSession> {
   const open =
     sessions.get(model) ??
     ort.InferenceSession.create(modelFile(model), { intraOpNumThreads: 1, interOpNumThreads: 1 });
@@ -67,7 +68,7 @@ export function session(model: string): Promise<ort.InferenceSession> {
 }
 
 export const inferDirectly: Infer = async (model, inputs) => {
-  const feeds: Record<string, ort.Tensor> = {};
+  const feeds: Record<string, Tensor> = {};
   for (const { name, datatype, shape, data } of inputs) {
     if (datatype === "INT64") feeds[name] = new ort.Tensor("int64", data as BigInt64Array, shape);
     else if (datatype === "FP32") feeds[name] = new ort.Tensor("float32", data as Float32Array, shape);
