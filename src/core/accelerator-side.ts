@@ -44,8 +44,12 @@ export class AcceleratorSide {
   }
 
   /** @returns true when plans must be made anew. */
-  giveChances(at: number, onTrial: (id: AcceleratorId) => void): boolean {
-    return this.learner.giveChances(at, onTrial);
+  giveChances(
+    at: number,
+    onTrial: (id: AcceleratorId) => void,
+    onRelease: (key: QueueKey) => void = () => {},
+  ): boolean {
+    return this.learner.giveChances(at, onTrial, onRelease);
   }
 
   /** A queue took its batch for the accelerator: it runs there, or waits its turn. */

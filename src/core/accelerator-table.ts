@@ -1,4 +1,5 @@
 import { invariant } from "./invariant.js";
+import { pauseUs } from "./release.js";
 
 /** Index of an accelerator in its scheduler; stable while it comes and goes. */
 export type AcceleratorId = number;
@@ -7,7 +8,6 @@ export type AcceleratorId = number;
 const STRAGGLER = 1.5;
 /** Pause before a slow accelerator is tried again after its second bad measurement; doubles with each further one. */
 const DOUBT_US = 250_000;
-const DOUBT_US_MAX = 4_000_000;
 const EWMA_WEIGHT = 0.2;
 
 /** Trust in an accelerator: as measured; to be tried with one request as if it were as declared; that trial is under way. */
@@ -182,14 +182,9 @@ export class AcceleratorTable {
     }
     if (this.doubts[id] === 0 || (wasTrial && this.doubts[id]! < 8)) this.doubts[id] = this.doubts[id]! + 1;
     // A slow accelerator that works is measured with every batch: only one that falls idle is tried.
-    const pauseUs = this.pauseUs(id);
-    if (pauseUs > 0) this.trialAt[id] = at + pauseUs;
-    else this.trust[id] = TRIAL_DUE;
-  }
-
-  private pauseUs(id: AcceleratorId): number {
     const doubts = this.doubts[id]!;
-    return doubts <= 1 ? 0 : Math.min(DOUBT_US_MAX, DOUBT_US * 2 ** (doubts - 2));
+    if (doubts > 1) this.trialAt[id] = at + pauseUs(DOUBT_US, doubts - 2);
+    else this.trust[id] = TRIAL_DUE;
   }
 
   /** Marks those whose trial is due; `started` is told of each. @returns true when plans must be made anew. */

@@ -36,7 +36,7 @@ export const LOG_LEFT = 9;
 /** a = key, b = cause. */
 export const LOG_QUEUE_FAILED = 10;
 export const LOG_WOKEN = 11;
-/** a = controlUs, b = dataUsPerRequest, c = responseUs. */
+/** a = controlUs, b = dataUsPerRequest, c = responseUs, d = key of the queue + 1; 0: all that have none of their own. */
 export const LOG_NETWORK = 12;
 /** a = batch: its turn came too late. */
 export const LOG_REJECTED = 13;
@@ -237,7 +237,7 @@ function replayEvent(scheduler: Scheduler, row: Float64Array): void {
       scheduler.wake(at);
       break;
     case LOG_NETWORK:
-      scheduler.networkChanged({ controlUs: a, dataUsPerRequest: b, responseUs: c }, at);
+      scheduler.networkChanged({ controlUs: a, dataUsPerRequest: b, responseUs: c }, at, d === 0 ? undefined : d - 1);
       break;
     default:
       invariant(false, `event log: unknown kind ${kind}`);

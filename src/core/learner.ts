@@ -1,6 +1,7 @@
 import type { AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
 import type { ProfiledLatency } from "./latency.js";
 import type { QueueKey, QueueSpec } from "./policy.js";
+import { Release } from "./release.js";
 import type { DurationUs } from "./time.js";
 
 /** A measurement this many times off the expected one is a step, not a fluctuation. */
@@ -9,8 +10,6 @@ const STEP = 1.5;
 const STEP_DEVIATIONS = 4;
 /** Differences below this are the operating system's: they say nothing of models and accelerators. */
 const NOISE_US = 300;
-/** How long a model may be found too slow for its requests without one of them being run. */
-const RESET_AFTER_US = 1_000_000;
 /** Most that one contradiction shifts a model's curve: a stall must not be blamed on it whole. */
 const BLAME_MAX = 2;
 
@@ -23,9 +22,9 @@ const BLAME_MAX = 2;
 export class Learner {
   /** When an accelerator or a model that looks too slow is given another chance; Infinity when none does. */
   lookAt = Number.POSITIVE_INFINITY;
-  private resetAt = Number.POSITIVE_INFINITY;
-  /** Queues that gave a request up as infeasible since they were last measured. */
-  private readonly starved = new Set<QueueKey>();
+  private releaseAt = Number.POSITIVE_INFINITY;
+  /** Of queues that ever gave a request up as infeasible, by key. */
+  private readonly releases = new Map<QueueKey, Release>();
   /** The queue whose batch last surprised on an accelerator (-1: none since), and the accelerator's scale before. */
   private readonly surprisedBy: Int32Array;
   private readonly scaleBefore: Float64Array;
@@ -45,7 +44,7 @@ export class Learner {
     const { accelerators } = this;
     const spec = this.specs[key];
     if (spec === undefined) return accelerators.unmeasured(accelerator, at);
-    this.starved.delete(key);
+    this.releases.get(key)?.measured();
     const { latency } = spec;
     const meanUs = latency.meanUs(size);
     const ratio = measuredUs / meanUs;
@@ -66,37 +65,51 @@ export class Learner {
       const isModelChanged = !isDoubted && latency.observe({ size }, onScaleOne);
       isReplanned = accelerators.observe(accelerator, ratio, at, false) || isModelChanged;
     }
-    this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
+    this.lookAt = Math.min(this.releaseAt, accelerators.nextTrialAt);
     return isReplanned;
   }
 
   /** A request of the queue was given up because not even alone and now it would end in time. */
   gaveUp(key: QueueKey, at: number): void {
-    if (this.starved.has(key)) return;
-    this.starved.add(key);
-    this.resetAt = Math.min(this.resetAt, at + RESET_AFTER_US);
-    this.lookAt = Math.min(this.resetAt, this.accelerators.nextTrialAt);
+    let release = this.releases.get(key);
+    if (release === undefined) {
+      release = new Release();
+      this.releases.set(key, release);
+    }
+    release.refused(at);
+    this.releaseAt = Math.min(this.releaseAt, release.dueAt);
+    this.lookAt = Math.min(this.releaseAt, this.accelerators.nextTrialAt);
   }
 
   /**
-   * What looks too slow to be used is never measured again: accelerators get a trial, models their profile back.
-   * @param onTrial an accelerator that may be asked again. @returns true when plans must be made anew.
+   * What looks too slow to be used is never measured again (see Release): accelerators get a trial, models their profile back.
+   * @param onTrial an accelerator that may be asked again. @param onRelease a queue whose model was released, perhaps for nothing.
+   * @returns true when plans must be made anew.
    */
-  giveChances(at: number, onTrial: (id: AcceleratorId) => void): boolean {
-    const { accelerators, starved } = this;
+  giveChances(at: number, onTrial: (id: AcceleratorId) => void, onRelease: (key: QueueKey) => void): boolean {
+    const { accelerators } = this;
     let isReplanned = accelerators.startTrials(at, onTrial);
-    if (at >= this.resetAt) {
-      this.resetAt = Number.POSITIVE_INFINITY;
-      // Accelerators that are much slower have their trials.
-      if (accelerators.forgetSmall()) isReplanned = true;
+    if (at >= this.releaseAt) {
+      this.releaseAt = Number.POSITIVE_INFINITY;
       const mayHope = accelerators.isAnyIdle;
-      for (const key of starved) {
+      let isAnyDue = false;
+      for (const [key, release] of this.releases) {
+        if (release.dueAt > at) {
+          this.releaseAt = Math.min(this.releaseAt, release.dueAt);
+          continue;
+        }
+        isAnyDue = true;
         const latency = this.specs[key]?.latency;
-        if (latency !== undefined && (latency.reset() || (mayHope && latency.hope()))) isReplanned = true;
+        const isOther = latency !== undefined && (latency.reset() || (mayHope && latency.hope()));
+        if (isOther) isReplanned = true;
+        release.released(isOther || mayHope);
+        if (latency === undefined) this.releases.delete(key);
+        onRelease(key);
       }
-      starved.clear();
+      // Accelerators that are much slower have their trials.
+      if (isAnyDue && accelerators.forgetSmall()) isReplanned = true;
     }
-    this.lookAt = Math.min(this.resetAt, accelerators.nextTrialAt);
+    this.lookAt = Math.min(this.releaseAt, accelerators.nextTrialAt);
     return isReplanned;
   }
 

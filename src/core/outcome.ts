@@ -36,6 +36,14 @@ export const DROP_BUDGET = 5;
 export const DROP_SKIPPED = 6;
 export const DROP_CANCELLED = 7;
 
+/**
+ * Given up by an estimate, not by the clock: its deadline has not passed, but not even alone and now would it be answered
+ * by then. What refuses must be measured again (see Release).
+ * @param deadline the client's.
+ */
+export const isRefusal = (reason: number, deadline: number, at: number): boolean =>
+  reason === DROP_INFEASIBLE || (reason === DROP_EXPIRED && at < deadline);
+
 /** Why a request failed. The list is closed; order is the wire code. */
 export const FAIL_CAUSES = [
   "worker-crashed", // the process that ran its batch ended

@@ -125,7 +125,10 @@ export interface QueueView {
   readonly batches: BatchTable;
   readonly accelerators: AcceleratorView;
   readonly offers: OfferTable;
+  /** What delays plans must allow for, where queues have none of their own. */
   readonly network: NetworkDelays;
+  /** Those of this queue. When they change, `planChanged` is called. */
+  delaysOf(key: QueueKey): NetworkDelays;
   /** Its offer changed. */
   offerChanged(key: QueueKey, at: number): void;
   /** Gives up a request that waits in it (and is already out of its lists). */

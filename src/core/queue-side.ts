@@ -44,7 +44,10 @@ export class QueueSide {
   /** By key; undefined = removed. */
   readonly specs: (QueueSpec | undefined)[];
   readonly queues: (Queue | undefined)[] = [];
-  network: NetworkDelays;
+  /** Delays of queues that have none of their own. */
+  private network: NetworkDelays;
+  /** By key: measured for this queue; undefined: none were. */
+  private readonly ownDelays: (NetworkDelays | undefined)[] = [];
   private readonly batches: BatchTable;
   private readonly accelerators: AcceleratorView;
   private readonly sink: EndSink;
@@ -75,14 +78,31 @@ export class QueueSide {
   /** The queue must be empty: drain or cancel first. */
   removeQueue(key: QueueKey): void {
     invariant(this.queue(key).length === 0, `queue ${key} must be empty to be removed; held ${this.queue(key).length}`);
+    this.forget(key);
+  }
+
+  /** Nothing of the queue is left: its key may be given out again. */
+  forget(key: QueueKey): void {
     this.queues[key] = undefined;
     this.specs[key] = undefined;
+    this.ownDelays[key] = undefined;
+  }
+
+  /** Delays that plans of this queue allow for. What they are is the queue's: megabytes take longer on their way than a frame of sound. */
+  delaysOf(key: QueueKey): NetworkDelays {
+    return this.ownDelays[key] ?? this.network;
+  }
+
+  /** @param key of the queue that they were measured for; undefined: all that have none of their own. */
+  setDelays(delays: NetworkDelays, key?: QueueKey): void {
+    if (key === undefined) this.network = delays;
+    else this.ownDelays[key] = delays;
   }
 
   /** @returns false when the table of live requests is full: the request has not entered. */
   arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): boolean {
     const queue = this.queue(key);
-    const handle = this.requests.add(key, tag, arrivalAt, deadline - this.network.responseUs);
+    const handle = this.requests.add(key, tag, arrivalAt, deadline - this.delaysOf(key).responseUs);
     if (handle < 0) return false;
     if (queue.length >= this.specs[key]!.lengthMax) this.drop(handle, DROP_QUEUE_FULL, at);
     else queue.arrived(handle, at);
@@ -212,10 +232,9 @@ export class QueueSide {
 
   /** Least time from a decision to the end of a batch of one; Infinity when the queue is gone. */
   private aloneUs(key: QueueKey): number {
-    const { network, accelerators } = this;
     const spec = this.specs[key];
     if (spec === undefined) return Number.POSITIVE_INFINITY;
-    const execUs = Math.ceil(spec.latency.execUs[1]! * accelerators.fastestScale);
-    return network.controlUs + network.dataUsPerRequest + execUs;
+    const { controlUs, dataUsPerRequest } = this.delaysOf(key);
+    return controlUs + dataUsPerRequest + Math.ceil(spec.latency.execUs[1]! * this.accelerators.fastestScale);
   }
 }

@@ -135,6 +135,32 @@ describe("learning from measured batches", () => {
     for (let round = 0; round < 20; round++) expect(bench.serve(m, 4000, 7000)).toBe(true);
   });
 
+  test("an accelerator a little slower than declared is as declared again where that refuses", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const [m, n] = [bench.addModel(), bench.addModel()];
+    for (let round = 0; round < 60; round++) bench.serve(round % 2 === 0 ? m : n, 14_000, 1_000_000);
+    expect(bench.scheduler.accelerators.measuredScale(0)).toBeGreaterThan(1.05);
+    const o = bench.addModel();
+    let served = 0;
+    for (let round = 0; round < 30; round++) if (bench.serve(o, 10_000, 10_300)) served++;
+    expect(served).toBeGreaterThan(15);
+  });
+
+  test("delays of one queue are no other's, and go with it", () => {
+    const bench = new Bench();
+    bench.scheduler.join(0, 1, 0);
+    const [m, n] = [bench.addModel(), bench.addModel()];
+    const slow = { controlUs: 20_000, dataUsPerRequest: 0, responseUs: 20_000 };
+    bench.scheduler.networkChanged(slow, 0, m);
+    expect(bench.scheduler.delaysOf(m)).toBe(slow);
+    expect(bench.serve(m, 10_000, 45_000)).toBe(false);
+    expect(bench.serve(n, 10_000, 45_000)).toBe(true);
+    bench.scheduler.removeQueue(m);
+    expect(bench.addModel()).toBe(m);
+    expect(bench.serve(m, 10_000, 45_000)).toBe(true);
+  });
+
   test("noise of one model does not take the accelerator's scale away from another model", () => {
     const bench = new Bench();
     bench.scheduler.join(0, 1, 0);

@@ -200,11 +200,14 @@ export class Scheduler implements CoreView {
     this.queueSide.failQueued(key, handles, at, cause);
   }
 
-  /** The delays that plans allow for are other ones now (measured by the driver). Deadlines of live requests stay as they were. */
-  networkChanged(network: NetworkDelays, at: number): void {
+  /**
+   * The delays that plans allow for are other ones now (measured by the driver). Deadlines of live requests stay as they were.
+   * @param key of the queue that they were measured for; undefined: all that have none of their own.
+   */
+  networkChanged(network: NetworkDelays, at: number, key?: QueueKey): void {
     this.advance(at);
-    this.network = network;
-    this.queueSide.network = network;
+    if (key === undefined) this.network = network;
+    this.queueSide.setDelays(network, key);
     this.queueSide.planChanged(at);
   }
 
@@ -223,6 +226,10 @@ export class Scheduler implements CoreView {
 
   offerChanged(key: QueueKey, at: number): void {
     this.arbiter.offerChanged(key, at);
+  }
+
+  delaysOf(key: QueueKey): NetworkDelays {
+    return this.queueSide.delaysOf(key);
   }
 
   drop(handle: RequestHandle, reason: number, at: number): void {

@@ -1,7 +1,7 @@
 import type { AcceleratorGroupSpec } from "../config/model.js";
 import type { NetworkDelays } from "../core/policy.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
-import { DelayMeter } from "./delay-meter.js";
+import type { DelayMeter } from "./delay-meter.js";
 import { GroupLoad } from "./group-load.js";
 import type { GroupDelays } from "./metrics.js";
 
@@ -10,9 +10,6 @@ import type { GroupDelays } from "./metrics.js";
  * replacement is on its way. It joins out of any of them.
  */
 type Presence = "away" | "present" | "draining" | "restarting";
-
-/** How often plans may take measured delays over. */
-const METER_US = 250_000;
 
 /** A batch on one of the accelerators. */
 export interface CommittedBatch {
@@ -31,6 +28,8 @@ export class AcceleratorGroup {
   /** Index over the server of its first accelerator. */
   readonly first: number;
   readonly load = new GroupLoad();
+  /** Delays that plans allow for at first. */
+  readonly network: NetworkDelays;
   /** Execution time of the batches that ended well, by accelerator, µs. */
   readonly busyUs: Float64Array;
   /** Accelerators that take batches. */
@@ -40,19 +39,8 @@ export class AcceleratorGroup {
   /** Batches on each accelerator, by our count; the scheduler's and the worker's must agree with it. */
   private readonly holds: Uint8Array;
   private readonly delays: GroupDelays;
-  private readonly meter: DelayMeter;
-  private readonly isMetered: boolean;
-  private metersAt = 0;
 
-  /** @param network delays that plans allow for at first. @param isMetered then they follow the measured ones. */
-  constructor(
-    spec: AcceleratorGroupSpec,
-    index: number,
-    first: number,
-    network: NetworkDelays,
-    isMetered: boolean,
-    delays: GroupDelays,
-  ) {
+  constructor(spec: AcceleratorGroupSpec, index: number, first: number, network: NetworkDelays, delays: GroupDelays) {
     this.spec = spec;
     this.index = index;
     this.first = first;
@@ -60,8 +48,7 @@ export class AcceleratorGroup {
     this.presence = new Array<Presence>(spec.count).fill("away");
     this.holds = new Uint8Array(spec.count);
     this.delays = delays;
-    this.meter = new DelayMeter(network);
-    this.isMetered = isMetered;
+    this.network = network;
   }
 
   // Who is there
@@ -116,29 +103,18 @@ export class AcceleratorGroup {
   /**
    * A batch ended well. Plans allow for the delays that are measured, not for those that were guessed.
    *
-   * @param answeredUs from the end of execution until the answers were out.
-   * @returns the delays to plan with from now on; null while they stay as they are.
+   * @param answeredUs from the end of execution until the answers were out. @param meter of the batch's model.
    */
-  finished(
-    batch: CommittedBatch,
-    startedAt: number,
-    execUs: number,
-    answeredUs: number,
-    now: number,
-  ): NetworkDelays | null {
+  finished(batch: CommittedBatch, startedAt: number, execUs: number, answeredUs: number, meter: DelayMeter): void {
     const { accelerator, dispatchedAt, wasIdle } = batch;
-    const { delays, meter } = this;
+    const { delays } = this;
     this.busyUs[accelerator] = this.busyUs[accelerator]! + execUs;
     delays.answer.observe(answeredUs / 1e6);
     meter.answered(answeredUs);
-    if (wasIdle) {
-      delays.dispatch.observe(Math.max(0, startedAt - dispatchedAt) / 1e6);
-      // An emulated accelerator never starts before the plan: then its own delay was shorter by an unknown part.
-      const isWithin = this.spec.kind === "emulated" && startedAt <= batch.execAt;
-      meter.started(isWithin ? null : startedAt - dispatchedAt);
-    }
-    if (!this.isMetered || now < this.metersAt + METER_US) return null;
-    this.metersAt = now;
-    return meter.changed();
+    if (!wasIdle) return;
+    delays.dispatch.observe(Math.max(0, startedAt - dispatchedAt) / 1e6);
+    // An emulated accelerator never starts before the plan: then its own delay was shorter by an unknown part.
+    const isWithin = this.spec.kind === "emulated" && startedAt <= batch.execAt;
+    meter.started(isWithin ? null : startedAt - dispatchedAt);
   }
 }

@@ -131,8 +131,8 @@ export class LiveBatches {
     cells.execution.observe(execUs / 1e6);
     cells.ratio.observe(execUs / Math.max(1, predictedUs));
     const answeredUs = Math.max(0, monotonicNow() - event.finishedAt);
-    const delays = group.finished(running, event.startedAt, execUs, answeredUs, now);
-    if (delays !== null) this.scheduler.delays(group.index, delays);
+    group.finished(running, event.startedAt, execUs, answeredUs, model.meter);
+    if (model.meter.look(now)) this.models.tellDelays(model);
     model.countExecution(members.length, event.inputUs, execUs, event.outputUs, Date.now());
   }
 

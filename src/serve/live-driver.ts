@@ -14,8 +14,6 @@ import { BATCH_MAX, ServedModels, type ServedModelsOptions } from "./served-mode
 import type { PoolEvent } from "./worker-pool.js";
 
 export interface LiveDriverOptions extends LiveRequestsOptions, LiveBatchesOptions, ServedModelsOptions {
-  /** Delays that plans allow for, µs; default: 300 before execution, 200 after, until they are measured. */
-  readonly network?: NetworkDelays;
   /** Failures of its batch that a request survives. */
   readonly retriesMax: number;
   readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
@@ -68,7 +66,7 @@ export class LiveDriver {
     let first = 0;
     return pool.groups.map((spec, index) => {
       const delays = this.metrics.delaysOf(spec.name);
-      const group = new AcceleratorGroup(spec, index, first, network ?? NETWORK, network === undefined, delays);
+      const group = new AcceleratorGroup(spec, index, first, network ?? NETWORK, delays);
       first += spec.count;
       return group;
     });

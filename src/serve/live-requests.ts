@@ -9,6 +9,7 @@ import {
   FAIL_CAUSES,
   FAIL_NO_ACCELERATOR,
   FAILED,
+  isRefusal,
 } from "../core/outcome.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { type ErrorCode, ServingError } from "../wire/serving-error.js";
@@ -194,6 +195,9 @@ export class LiveRequests {
     model.bytes -= request.byteLength;
     if (request.state === "waiting") model.queued--;
     if (request.isOpen) {
+      // By an estimate, perhaps by one of delays: those are measured anew where they refuse everything.
+      if (outcome === DROPPED && isRefusal(reason, request.deadline, at) && model.meter.refused(at))
+        this.models.tellDelays(model);
       invariant(outcome === DROPPED || outcome === FAILED, `request of slot ${slot} ended well but was not answered`);
       const error =
         outcome === DROPPED

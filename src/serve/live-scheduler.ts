@@ -96,7 +96,8 @@ export interface LiveScheduler {
   failed(group: number, batch: number, cause: number, hasBegun: boolean | null): void;
   join(group: number, accelerator: number, scale: number): void;
   leave(group: number, accelerator: number): void;
-  delays(group: number, network: NetworkDelays): void;
+  /** Plans of this queue allow for these delays from now on. */
+  delays(queue: number, delays: NetworkDelays): void;
   /** @returns false when there are as many queues as there can be: it has not been added. */
   addQueue(record: QueueRecord): boolean;
   /** It is empty and no batch of it runs. */

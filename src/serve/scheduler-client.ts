@@ -168,8 +168,8 @@ export class SchedulerClient implements LiveScheduler {
     this.send(LEAVE, group, accelerator);
   }
 
-  delays(group: number, network: NetworkDelays): void {
-    this.send(DELAYS, group, network.controlUs, network.dataUsPerRequest, network.responseUs);
+  delays(queue: number, { controlUs, dataUsPerRequest, responseUs }: NetworkDelays): void {
+    this.send(DELAYS, queue, controlUs, dataUsPerRequest, responseUs);
   }
 
   addQueue(record: QueueRecord): boolean {

@@ -251,15 +251,17 @@ export class SchedulerLoop {
   }
 
   private delaysChanged(
-    group: number,
+    queue: number,
     controlUs: number,
     dataUsPerRequest: number,
     responseUs: number,
     now: number,
   ): void {
+    const group = this.queueGroup[queue]!;
+    const key = this.queueKey[queue]!;
     const scheduler = this.schedulers[group]!;
-    this.recorder?.row(LOG_NETWORK, now, group, controlUs, dataUsPerRequest, responseUs, 0, 0);
-    scheduler.networkChanged({ controlUs, dataUsPerRequest, responseUs }, now);
+    this.recorder?.row(LOG_NETWORK, now, group, controlUs, dataUsPerRequest, responseUs, key + 1, 0);
+    scheduler.networkChanged({ controlUs, dataUsPerRequest, responseUs }, now, key);
     this.wakeDue(scheduler, group, now);
   }
 

@@ -29,7 +29,7 @@ export const REMOVE_QUEUE = 9;
 /** queue, cause: all that waits in it fails. */
 export const FAIL_QUEUE = 10;
 export const STOP = 11;
-/** group, controlUs, dataUsPerRequest, responseUs: what plans allow for from now on. */
+/** queue, controlUs, dataUsPerRequest, responseUs: what its plans allow for from now on. */
 export const DELAYS = 12;
 
 /** From the scheduler. */

@@ -1,5 +1,6 @@
 import type { ModelSpec } from "../config/model.js";
 import type { AcceleratorGroup } from "./accelerator-group.js";
+import { DelayMeter } from "./delay-meter.js";
 import type { ModelStatistics, StatisticDuration } from "./gateway.js";
 import type { ModelCells } from "./metrics.js";
 import type { ModelTimes } from "./model-times.js";
@@ -63,6 +64,7 @@ export class ServedModel {
   readonly times: ModelTimes;
   readonly group: AcceleratorGroup;
   readonly cells: ModelCells;
+  readonly meter: DelayMeter;
   readonly queues = new Map<string, ServedQueue>();
   /** Requests not ended; those of them that wait; bytes of all of them; batches on accelerators. */
   live = 0;
@@ -87,6 +89,8 @@ export class ServedModel {
     this.times = times;
     this.group = group;
     this.cells = cells;
+    const slackUs = spec.sloUs === null ? undefined : spec.sloUs - times.us(1, null);
+    this.meter = new DelayMeter(group.network, slackUs);
   }
 
   get isIdle(): boolean {

@@ -1,4 +1,5 @@
 import { measuredTable } from "../core/latency.js";
+import type { NetworkDelays } from "../core/policy.js";
 import { LIVE_DEFAULTS, type LiveDefaults, liveWindow } from "../policies/live.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { AcceleratorGroup } from "./accelerator-group.js";
@@ -9,6 +10,8 @@ import { ServedModel, type ServedQueue } from "./served-model.js";
 
 export interface ServedModelsOptions {
   readonly policyDefaults?: LiveDefaults;
+  /** Delays that plans allow for, µs; absent: until they are measured, NETWORK. */
+  readonly network?: NetworkDelays;
   /** Queues per model; default 256. Then the one unused for longest gives way, if any is unused. */
   readonly shareGroupsMax?: number;
 }
@@ -149,7 +152,15 @@ export class ServedModels {
     }
     this.queues[queue.id] = queue;
     model.queues.set(key, queue);
+    if (model.meter.current !== model.group.network && this.options.network === undefined)
+      this.scheduler.delays(queue.id, model.meter.current);
     return queue;
+  }
+
+  /** Plans of the model allow for other delays from now on; not where the configuration says for which. */
+  tellDelays(model: ServedModel): void {
+    if (this.options.network !== undefined) return;
+    for (const queue of model.queues.values()) this.scheduler.delays(queue.id, model.meter.current);
   }
 
   private removeQueue(queue: ServedQueue): void {

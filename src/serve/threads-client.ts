@@ -150,8 +150,9 @@ export class ThreadsClient implements LiveScheduler {
     this.publishSoon();
   }
 
-  delays(group: number, network: NetworkDelays): void {
-    this.groups[group]!.front.networkChanged({ ...network, decisionUs: DECISION_US });
+  delays(queue: number, delays: NetworkDelays): void {
+    const { group, model } = this.places[queue]!;
+    this.groups[group]!.front.delaysChanged(model, { ...delays, decisionUs: DECISION_US });
     this.publishSoon();
   }
 

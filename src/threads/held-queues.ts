@@ -138,8 +138,7 @@ export class HeldQueues {
   removed(key: QueueKey): void {
     invariant(this.state[key] === REMOVING && this.inFlight[key] === 0, `queue ${key} is not being removed`);
     this.state[key] = OPEN;
-    this.side.queues[key] = undefined;
-    this.side.specs[key] = undefined;
+    this.side.forget(key);
     this.outbox.closed(key);
   }
 }

@@ -30,6 +30,8 @@ export const TRANSFER = 8;
 /** key, cause: all that waits fails. */
 export const FAIL_QUEUE = 9;
 export const STOP = 10;
+/** key, controlUs, dataUsPerRequest, responseUs, decisionUs: measured for this queue. */
+export const QUEUE_DELAYS = 15;
 
 // Front to rank.
 /** accelerator, scale. */

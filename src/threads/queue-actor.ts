@@ -129,6 +129,10 @@ export class QueueActor implements QueueView {
     this.poster.changed(key, this.now);
   }
 
+  delaysOf(key: QueueKey): NetworkDelays {
+    return this.side.delaysOf(key);
+  }
+
   drop(handle: RequestHandle, reason: number, at: number): void {
     const key = this.requests.queue[handle]!;
     if (reason === DROP_INFEASIBLE && this.options.learn && this.accelerators.count > 0 && this.gaveUp[key] === 0) {
@@ -170,6 +174,9 @@ export class QueueActor implements QueueView {
       case is.TABLE:
         this.held.takeTable(cells, from);
         break;
+      case is.QUEUE_DELAYS:
+        this.delaysChanged(a, cells, from);
+        break;
       case is.CLOSE_QUEUE:
         this.held.close(a, this.now);
         break;
@@ -185,6 +192,15 @@ export class QueueActor implements QueueView {
       default:
         violated(`a queue thread takes no record of kind ${cells[from]} from the front`);
     }
+  }
+
+  private delaysChanged(key: QueueKey, cells: Float64Array, from: number): void {
+    const [controlUs, dataUsPerRequest, responseUs, decisionUs] = cells.subarray(from + 2, from + 6);
+    this.side.setDelays(
+      { controlUs: controlUs!, dataUsPerRequest: dataUsPerRequest!, responseUs: responseUs!, decisionUs: decisionUs! },
+      key,
+    );
+    this.side.planChanged(this.now);
   }
 
   private stop(): void {
@@ -256,6 +272,8 @@ export class QueueActor implements QueueView {
         this.fleetChanged(cells, from);
         break;
       case is.LATENCY:
+        // It was released, perhaps: what is refused from now on counts again.
+        this.gaveUp[a] = 0;
         this.side.specs[a]?.latency.adopt(cells[from + 2]!);
         this.side.queues[a]?.planChanged(this.now);
         break;
@@ -283,7 +301,7 @@ export class QueueActor implements QueueView {
       (network.decisionUs ?? 0) !== decisionUs;
     if (isOther) {
       this.network = { controlUs, dataUsPerRequest, responseUs, decisionUs };
-      this.side.network = this.network;
+      this.side.setDelays(this.network);
     }
     this.side.planChanged(this.now);
   }

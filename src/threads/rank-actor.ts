@@ -439,9 +439,17 @@ export class RankActor implements ArbiterView {
 
   private giveChances(): void {
     const { now } = this;
-    const isReplanned = this.side.giveChances(now, (id) => {
-      if (this.accelerators.inFlight(id) === 0) this.arbiter.accelerated(id, now);
-    });
+    const isReplanned = this.side.giveChances(
+      now,
+      (id) => {
+        if (this.accelerators.inFlight(id) === 0) this.arbiter.accelerated(id, now);
+      },
+      // Told though nothing may have changed: from now on the queue says anew when it gives requests up.
+      (key) => {
+        this.told[key] = -1;
+        this.isLearnt = true;
+      },
+    );
     if (isReplanned) this.fleetChanged();
   }
 }

@@ -84,3 +84,25 @@ test("says when no further queue can be opened, and again can when one has close
   front.poll(1);
   expect(front.hasQueueRoom).toBe(true);
 });
+
+test("delays of one model are no other's, and follow it to another thread", () => {
+  const { front, said, settle } = create();
+  const slow = front.addModel(SPEC, [0]);
+  const quick = front.addModel(SPEC, [0]);
+  front.delaysChanged(slow, { controlUs: 5000, dataUsPerRequest: 0, responseUs: 5000 });
+  settle(0);
+  front.arrive(slow, 0, 10, 10_000);
+  front.arrive(quick, 1, 10, 10_000);
+  settle(10);
+  front.spread(slow, [1]);
+  settle(20);
+  front.arrive(slow, 2, 30, 10_020);
+  settle(30);
+  front.poll(30);
+  // A request that has 5 ms for 5 ms of delay and 1 ms of work is infeasible.
+  expect(said).toEqual([
+    ["end 1", 0],
+    ["dispatch", quick],
+    ["end 1", 2],
+  ]);
+});

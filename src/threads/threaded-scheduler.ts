@@ -53,6 +53,8 @@ interface Model {
   next: number;
   /** What becomes of requests that are handed back when no queue is left. */
   cause: number;
+  /** Measured for its queues; null: those of all hold. */
+  delays: NetworkDelays | null;
 }
 
 /** Where a queue is, of which model, and whether it is closing. */
@@ -177,7 +179,7 @@ export class ThreadedScheduler implements PortSink {
     let model = this.models.indexOf(undefined);
     if (model < 0) model = this.models.length;
     invariant(on.length > 0, "a model must be on at least one thread");
-    this.models[model] = { spec, keys: [], next: 0, cause: FAIL_NO_ACCELERATOR };
+    this.models[model] = { spec, keys: [], next: 0, cause: FAIL_NO_ACCELERATOR, delays: null };
     this.spread(model, on);
     return model;
   }
@@ -279,6 +281,13 @@ export class ThreadedScheduler implements PortSink {
 
   networkChanged({ controlUs, dataUsPerRequest, responseUs, decisionUs = 0 }: NetworkDelays): void {
     this.control([is.NETWORK, controlUs, dataUsPerRequest, responseUs, decisionUs]);
+  }
+
+  /** Measured for the queues of one model. */
+  delaysChanged(model: ModelId, delays: NetworkDelays): void {
+    const it = this.model(model);
+    it.delays = delays;
+    for (const key of it.keys) this.sendDelays(key, delays);
   }
 
   // Turns of the driver
@@ -458,7 +467,14 @@ export class ThreadedScheduler implements PortSink {
     const numbers = [...rules, ...execUs];
     for (let at = 0; at < numbers.length; at += is.IN_WIDTH - 1)
       port.send([is.TABLE, ...numbers.slice(at, at + is.IN_WIDTH - 1)]);
+    const { delays } = this.model(model);
+    if (delays !== null) this.sendDelays(key, delays);
     return key;
+  }
+
+  private sendDelays(key: number, { controlUs, dataUsPerRequest, responseUs, decisionUs = 0 }: NetworkDelays): void {
+    const { thread } = this.places[key]!;
+    this.ports[thread]!.send([is.QUEUE_DELAYS, key, controlUs, dataUsPerRequest, responseUs, decisionUs]);
   }
 
   private closeQueue(key: number): void {

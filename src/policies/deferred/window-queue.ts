@@ -85,7 +85,7 @@ export class WindowQueue implements Queue {
   /** What the plan was made from. */
   private plannedScale = 0;
   private plannedVersion = 0;
-  private plannedNetwork: NetworkDelays | null = null;
+  private network: NetworkDelays;
   /** What a grant takes to get here; and what of it is still to come in the plan being made: nothing once it is here. */
   private decisionUs = 0;
   private aheadUs = 0;
@@ -96,6 +96,7 @@ export class WindowQueue implements Queue {
     this.core = core;
     this.options = options;
     this.sizeMax = spec.latency.sizeMax;
+    this.network = core.delaysOf(key);
     this.rate = new RateMeter(options.rateWindowUs);
     this.recent = options.idleDispatch ? new RecentRate(RECENT_ARRIVALS) : null;
     this.plus = options.plus === undefined ? null : new QueuePlus(key, options.plus);
@@ -159,11 +160,10 @@ export class WindowQueue implements Queue {
 
   planChanged(at: number): void {
     const { latency } = this.spec;
-    const { accelerators, network } = this.core;
     const isAsPlanned =
-      this.plannedScale === accelerators.fastestScale &&
+      this.plannedScale === this.core.accelerators.fastestScale &&
       this.plannedVersion === latency.version &&
-      this.plannedNetwork === network;
+      this.network === this.core.delaysOf(this.key);
     if (isAsPlanned) return;
     this.plan();
     if (this.length > 0) this.refresh(at);
@@ -293,16 +293,17 @@ export class WindowQueue implements Queue {
 
   /** How long before its start a batch of `size` must be handed over. */
   private leadUs(size: number): number {
-    const { network } = this.core;
+    const { network } = this;
     return network.controlUs + size * network.dataUsPerRequest;
   }
 
   private plan(): void {
-    const { network, accelerators } = this.core;
+    const { accelerators } = this.core;
     const { execUs } = this.spec.latency;
+    const network = this.core.delaysOf(this.key);
     this.plannedScale = accelerators.fastestScale;
     this.plannedVersion = this.spec.latency.version;
-    this.plannedNetwork = network;
+    this.network = network;
     this.decisionUs = network.decisionUs ?? 0;
     this.aheadUs = this.decisionUs;
     for (let size = 1; size <= this.sizeMax + 1; size++) {
@@ -357,7 +358,7 @@ export class WindowQueue implements Queue {
       return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
     if (size === this.sizeMax || size < this.pending.length - this.aside) return at;
     // One more request would need its data moved too.
-    const joinUs = options.slackUs + this.fastUs[size + 1]! + this.core.network.dataUsPerRequest;
+    const joinUs = options.slackUs + this.fastUs[size + 1]! + this.network.dataUsPerRequest;
     return this.pending.deadlineAt(this.aside) - joinUs - (this.plus?.boostUs ?? 0);
   }
 
@@ -444,7 +445,7 @@ export class WindowQueue implements Queue {
   private computeTarget(): number {
     if (this.options.target !== null) return Math.min(this.options.target, this.sizeMax);
     if (this.isVain) return 1;
-    const { network } = this.core;
+    const { network } = this;
     // Where the arbiter is elsewhere, a request waits for word of its offer to get there, and of the grant to come back.
     const budgetUs = this.spec.sloUs - network.controlUs - network.responseUs - 2 * this.decisionUs;
     const { perUs } = this.rate;
