@@ -6,7 +6,7 @@ import { linearTable } from "../core/latency.js";
 import { FINISHED } from "../core/outcome.js";
 import type { NetworkDelays } from "../core/policy.js";
 import { EmulatedAccelerators } from "../sim/emulated-accelerators.js";
-import { stream, type Uniform } from "../sim/random.js";
+import { stream } from "../sim/random.js";
 import { type ActorReport, WorkerHost } from "../threads/hosts.js";
 import { createMemory } from "../threads/memory.js";
 import type { RunOptions, RunRecord } from "../threads/replay.js";
@@ -25,6 +25,8 @@ export interface ThreadedLoadOptions {
   /** Requests per second over all models. */
   readonly rateRps: number;
   readonly threads: number;
+  /** See RunOptions. */
+  readonly rankWithin?: boolean;
   readonly network: NetworkDelays;
   /** How often this end looks and speaks; the scheduler's threads are woken by what is said. */
   readonly lotUs: number;
@@ -52,6 +54,11 @@ export interface ThreadedLoadResult {
   readonly record: RunRecord | null;
 }
 
+/** Drawn beforehand and gone through again and again: a logarithm for each request cost as much as what is measured. */
+const GAPS = 2 ** 16;
+/** Of another length, so that a gap does not belong to a model. */
+const PICKS = 65_521;
+
 const WARMING = 0;
 const MEASURED = 1;
 const OVER = 2;
@@ -66,7 +73,10 @@ class ThreadedLoad implements ThreadedSink {
   private readonly accelerators: EmulatedAccelerators;
   private readonly front: ThreadedScheduler;
   private readonly table: Float64Array;
-  private readonly uniform: Uniform;
+  private readonly gaps: Float64Array;
+  private readonly picks: Uint16Array;
+  private nextGap = 0;
+  private nextPick = 0;
   private readonly originUs = monotonicNow();
   private readonly freeTags: Int32Array;
   private freeCount: number;
@@ -98,12 +108,16 @@ class ThreadedLoad implements ThreadedSink {
       learn: false,
       oneAtATime: false,
       threadsMax: threads,
+      rankWithin: options.rankWithin === true,
     };
     this.freeTags = Int32Array.from({ length: tagsMax }, (_, tag) => tag);
     this.freeCount = tagsMax;
     this.phaseOf = new Uint8Array(tagsMax);
     this.accelerators = new EmulatedAccelerators(accelerators);
-    this.uniform = stream(options.seed, "bench/arrivals");
+    const uniform = stream(options.seed, "bench/arrivals");
+    this.gaps = Float64Array.from({ length: GAPS }, () => (-Math.log1p(-uniform()) * 1e6) / rateRps);
+    const pick = stream(options.seed, "bench/models");
+    this.picks = Uint16Array.from({ length: PICKS }, () => Math.floor(pick() * models));
     this.table = linearTable(options.alphaMs * 1000, options.betaMs * 1000, options.batchMax);
     const memory = createMemory(run);
     const host = new WorkerHost(
@@ -188,12 +202,12 @@ class ThreadedLoad implements ThreadedSink {
 
   /** A method of its own: the loop of the run is compiled anew when it first takes the branches of a new phase. */
   private generate(): void {
-    const { front, uniform, options, exactAt, arrived, phase, now } = this;
-    const { models } = options;
+    const { front, options, exactAt, arrived, phase, now, picks } = this;
     const sloUs = options.sloMs * 1000;
     for (; exactAt[0]! <= now; exactAt[0] = exactAt[0]! + this.gap()) {
       const arrivalAt = Math.floor(exactAt[0]!);
-      const model = models === 1 ? 0 : Math.floor(uniform() * models);
+      const model = picks[this.nextPick]!;
+      this.nextPick = this.nextPick + 1 === PICKS ? 0 : this.nextPick + 1;
       arrived[phase] = arrived[phase]! + 1;
       if (this.freeCount === 0) continue;
       const tag = this.freeTags[this.freeCount - 1]!;
@@ -205,7 +219,9 @@ class ThreadedLoad implements ThreadedSink {
   }
 
   private gap(): number {
-    return (-Math.log1p(-this.uniform()) * 1e6) / this.options.rateRps;
+    const gap = this.gaps[this.nextGap]!;
+    this.nextGap = (this.nextGap + 1) & (GAPS - 1);
+    return gap;
   }
 
   private endDue(): void {

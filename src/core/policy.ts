@@ -171,6 +171,11 @@ export interface CoreView extends QueueView, ArbiterView {
 export interface Queue {
   readonly length: number;
   arrived(request: RequestHandle, at: number): void;
+  /**
+   * It waits here from now on, and `refresh` follows: one for all that came together. Separable policies have it; `arrived` is
+   * both.
+   */
+  joined?(request: RequestHandle, at: number): void;
   /** Cancelled by the client: forget it. The scheduler has ended it. */
   remove(request: RequestHandle, at: number): void;
   /** Handed back after a failure; `alone`: run it in a batch of its own. */

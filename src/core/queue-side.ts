@@ -109,6 +109,24 @@ export class QueueSide {
     return true;
   }
 
+  /**
+   * One of several that come together: the caller refreshes the queue when all have, or when it is full.
+   * @returns its handle, not QUEUED any more when the queue was full; -1 when the table of live requests is.
+   */
+  join(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): RequestHandle {
+    const queue = this.queue(key);
+    if (queue.joined === undefined) violated(`queue ${key} takes no requests together`);
+    const handle = this.requests.add(key, tag, arrivalAt, deadline - this.network.responseUs);
+    if (handle < 0) return -1;
+    if (this.isFull(key)) this.drop(handle, DROP_QUEUE_FULL, at);
+    else queue.joined(handle, at);
+    return handle;
+  }
+
+  isFull(key: QueueKey): boolean {
+    return this.queue(key).length >= this.specs[key]!.lengthMax;
+  }
+
   cancel(handle: RequestHandle, at: number): void {
     const { requests } = this;
     const state = requests.state[handle]!;

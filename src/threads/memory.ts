@@ -65,5 +65,6 @@ export function createMemory(
   };
 }
 
-export const rankBell = (options: RunOptions): number => options.threadsMax;
+/** The bell of the thread that the rank runs in. */
+export const rankBell = ({ rankWithin, threadsMax }: RunOptions): number => (rankWithin === true ? 0 : threadsMax);
 export const frontBell = (options: RunOptions): number => options.threadsMax + 1;

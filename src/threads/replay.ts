@@ -24,6 +24,11 @@ export interface RunOptions {
   readonly oneAtATime: boolean;
   /** Queue threads that there can be at once. */
   readonly threadsMax: number;
+  /**
+   * The rank runs in queue thread 0: questions and answers cross no thread, and one wake-up serves both. For one queue thread
+   * that does not need a core of its own. That thread starts once. Default: in its own thread.
+   */
+  readonly rankWithin?: boolean;
 }
 
 /** What one queue thread, or one that took its place, consumed and said. */

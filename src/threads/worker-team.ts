@@ -21,13 +21,19 @@ export interface WorkerHostOptions {
   readonly onError: (error: Error) => void;
 }
 
+/** Of an actor whose thread was ended. */
+const NO_REPORT: ActorReport = { log: null, turns: 0, grants: 0, cpuUs: null };
+
 /** How long threads may take to end by themselves, ms. */
 const END_MS = 500;
+
+/** What its actors left, by scheduler. */
+type Reports = Exclude<ActorThreadMessage, "started">;
 
 /** A worker thread, and which schedulers have started their actor in it. */
 interface Crew {
   readonly isThere: Promise<void>;
-  readonly reports: Promise<readonly ActorReport[]>;
+  readonly reports: Promise<Reports>;
   readonly started: Set<number>;
 }
 
@@ -64,13 +70,19 @@ export class WorkerTeam {
   async start(thread: number, setup: HostSetup): Promise<ActorReport> {
     const index = this.setups.indexOf(setup);
     invariant(index >= 0, "a scheduler's threads are started by its own team");
-    let crew = this.crews.get(thread);
-    if (crew === undefined || crew.started.has(index)) {
-      crew = { ...this.launch(thread), started: new Set() };
-      this.crews.set(thread, crew);
+    // A rank within queue thread 0 is there as soon as that is, and that thread as soon as the rank.
+    const at = thread === RANK && setup.options.rankWithin === true ? 0 : thread;
+    let crew = this.crews.get(at);
+    const isAgain = thread === at && crew?.started.has(index) === true;
+    // Two would sleep on one bell.
+    invariant(!isAgain || at !== rankBell(setup.options), `thread ${at} runs the rank and is not started again`);
+    if (crew === undefined || isAgain) {
+      crew = { ...this.launch(at), started: new Set() };
+      this.crews.set(at, crew);
     }
-    crew.started.add(index);
-    return (await crew.reports)[index]!;
+    if (thread === at) crew.started.add(index);
+    const { queues, ranks } = await crew.reports;
+    return (thread === RANK ? ranks : queues)[index] ?? NO_REPORT;
   }
 
   /** Resolves when every thread that was started takes records, or has ended. */
@@ -84,7 +96,7 @@ export class WorkerTeam {
     const ended = Promise.all(workers.map((worker) => new Promise((resolve) => worker.once("exit", resolve))));
     Atomics.store(new Int32Array(this.ending), 0, 1);
     const { options, memory } = this.setups[0]!;
-    for (let bell = 0; bell <= rankBell(options); bell++) new Bell(memory.bells, bell).ring();
+    for (let bell = 0; bell <= options.threadsMax; bell++) new Bell(memory.bells, bell).ring();
     // One that waits for room in a ring that nobody reads any more does not see it.
     const timer = setTimeout(() => {
       for (const worker of workers) void worker.terminate();
@@ -102,7 +114,7 @@ export class WorkerTeam {
     const worker = new Worker(file, { workerData, name: thread === RANK ? "rank" : `queues-${thread}` });
     this.workers.add(worker);
     worker.on("error", onError);
-    let last: readonly ActorReport[] = setups.map(() => ({ log: null, turns: 0, grants: 0, cpuUs: null }));
+    let last: Reports = { queues: [], ranks: [] };
     const isThere = new Promise<void>((resolve) => {
       worker.on("message", (message: ActorThreadMessage) => {
         if (message === "started") resolve();
@@ -110,7 +122,7 @@ export class WorkerTeam {
       });
       worker.on("exit", () => resolve());
     });
-    const reports = new Promise<readonly ActorReport[]>((resolve) => {
+    const reports = new Promise<Reports>((resolve) => {
       worker.on("exit", () => {
         this.workers.delete(worker);
         resolve(last);

@@ -113,13 +113,17 @@ export class WindowQueue implements Queue {
   }
 
   arrived(request: RequestHandle, at: number): void {
+    this.joined(request, at);
+    this.refresh(at);
+  }
+
+  joined(request: RequestHandle, at: number): void {
     this.pending.push(request, this.core.requests.deadline[request]!);
     if (this.rate.observe(at)) this.target = this.computeTarget();
     if (this.recent !== null) {
       this.recent.observe(at);
       this.refreshDemand(at);
     }
-    this.refresh(at);
   }
 
   remove(request: RequestHandle, at: number): void {
