@@ -1,5 +1,5 @@
 /** The real model several times in one repository, under a policy each: all run on the same workers, with one profile. */
-import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
@@ -27,7 +27,7 @@ export function writeEmbedder(
   for (const { name, policy, policyOptions } of models) {
     const version = path.join(folder, name, "1");
     mkdirSync(version, { recursive: true });
-    symlinkSync(file, path.join(version, "model.onnx"));
+    copyFileSync(file, path.join(version, "model.onnx"));
     if (profile !== null) copyFileSync(profile, path.join(version, "profile.json"));
     const own = { ...settings, slo_ms: sloMs, group, policy, policy_options: policyOptions };
     writeFileSync(path.join(folder, name, "rubato.yaml"), stringify(own));

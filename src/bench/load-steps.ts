@@ -124,7 +124,7 @@ export async function runLoadSteps(options: LoadStepsOptions): Promise<LoadSteps
     },
     models: {
       names: () => [MODEL.name],
-      read: () => MODEL,
+      read: () => [MODEL],
       times: async () => new ModelTimes(MODEL, profileOfEmulated(MODEL)),
     },
   });

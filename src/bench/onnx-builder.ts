@@ -21,6 +21,8 @@ export interface Initializer {
   readonly floats?: readonly number[];
   readonly ints?: readonly number[];
   readonly strings?: readonly Uint8Array[];
+  /** File beside the model that has the values instead. */
+  readonly location?: string;
 }
 export interface OnnxGraph {
   readonly inputs: readonly ValueInfo[];
@@ -71,6 +73,8 @@ function initializer(value: Initializer): Buffer {
   const head = [...value.dims.map((dim) => int(1, dim)), bytes(8, value.name)];
   if (value.strings !== undefined)
     return message(5, ...head, int(2, 8), ...value.strings.map((element) => bytes(6, element)));
+  if (value.location !== undefined)
+    return message(5, ...head, int(2, 1), message(13, bytes(1, "location"), bytes(2, value.location)), int(14, 1));
   const raw =
     value.floats !== undefined
       ? Buffer.from(Float32Array.from(value.floats).buffer)

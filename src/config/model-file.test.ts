@@ -7,10 +7,9 @@ describe("rubato.yaml", () => {
   test("an empty file is a model with all defaults", () => {
     expect(parse("")).toEqual({
       policy_options: {},
-      default_timeout_ms: 10_000,
       dynamic_memory_mb: 0,
       timeout_max_ms: 60_000,
-      queue: { requests_max: 1000, bytes_max: 268_435_456 },
+      queue: { bytes_max: 268_435_456 },
       inputs: {},
       outputs: {},
       apps: [],

@@ -125,8 +125,11 @@ export const modelFileSchema = z.strictObject({
     .number()
     .positive()
     .max(86_400_000)
-    .default(10_000)
-    .describe("Deadline of a request without `timeout` where there is no slo_ms, milliseconds."),
+    .optional()
+    .describe(
+      "Deadline of a request without `timeout` where there is no slo_ms, milliseconds. Default 10,000, or " +
+        "default_timeout_microseconds of config.pbtxt.",
+    ),
   timeout_max_ms: z
     .number()
     .positive()
@@ -135,7 +138,12 @@ export const modelFileSchema = z.strictObject({
     .describe("Largest `timeout` that a request may ask for, milliseconds."),
   queue: z
     .strictObject({
-      requests_max: z.int().min(1).max(10_000_000).default(1000).describe("Waiting requests; one more is a 429."),
+      requests_max: z
+        .int()
+        .min(1)
+        .max(10_000_000)
+        .optional()
+        .describe("Waiting requests; one more is a 429. Default 1000, or max_queue_size of config.pbtxt."),
       bytes_max: z.int().min(1).default(268_435_456).describe("Bytes of waiting inputs; more is a 429."),
     })
     .prefault({})
@@ -149,6 +157,10 @@ export const modelFileSchema = z.strictObject({
 export type ModelFile = z.infer<typeof modelFileSchema>;
 export type ModelFileInput = ModelFile["inputs"][string];
 export type ModelFileOutput = ModelFile["outputs"][string];
+
+/** Where neither rubato.yaml nor config.pbtxt says it. */
+export const DEFAULT_TIMEOUT_MS = 10_000;
+export const QUEUE_REQUESTS_MAX = 1000;
 
 /** Longer is not a configuration. */
 export const MODEL_FILE_BYTES_MAX = 1024 * 1024;
@@ -200,9 +212,10 @@ export const policyOf = ({ policy, slo_ms }: ModelFile): LivePolicyName =>
 
 function crossChecks(file: ModelFile): string[] {
   const problems: string[] = [];
-  if (file.timeout_max_ms < file.default_timeout_ms)
+  const { default_timeout_ms = DEFAULT_TIMEOUT_MS } = file;
+  if (file.timeout_max_ms < default_timeout_ms)
     problems.push(
-      `timeout_max_ms: must be at least default_timeout_ms ${file.default_timeout_ms}; was ${file.timeout_max_ms}`,
+      `timeout_max_ms: must be at least default_timeout_ms ${default_timeout_ms}; was ${file.timeout_max_ms}`,
     );
   if (file.slo_ms !== undefined && file.timeout_max_ms < file.slo_ms)
     problems.push(`timeout_max_ms: must be at least slo_ms ${file.slo_ms}; was ${file.timeout_max_ms}`);

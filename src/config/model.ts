@@ -12,6 +12,8 @@ export interface TensorSpec {
   readonly datatype: string;
   /** -1 = variable. Includes the batch dimension where `batchAxis` is a number. */
   readonly shape: readonly number[];
+  /** What clients send or get in place of `shape`: the same elements (Triton's reshape). Absent: `shape`. */
+  readonly clientShape?: readonly number[];
   /** Where requests are concatenated; null: no batch axis, so values must be equal to share a batch. */
   readonly batchAxis: number | null;
   /** An axis whose extent differs between requests, and what to do about it; null: all -1 axes must be equal to share a batch. */
@@ -44,8 +46,9 @@ export interface EmulatedSpec {
 
 export interface ModelSpec {
   readonly name: string;
-  /** The version served: the highest numbered folder. */
+  /** A numbered folder, 1 to 2^63 - 1. */
   readonly version: string;
+  /** Those that are served beside it, itself included, increasing. */
   readonly versions: readonly string[];
   readonly platform: "onnx_onnxv1" | "rubato_emulated";
   /** Absolute path of the .onnx file; null for emulated. */
@@ -56,12 +59,16 @@ export interface ModelSpec {
   readonly outputs: readonly TensorSpec[];
   /** 0: the model does not batch (no batch dimension in shapes). */
   readonly batchSizeMax: number;
+  /** Why it does not batch; absent where it does. */
+  readonly unbatched?: string;
   /** The run always has exactly this many rows (padded up); null: any size up to batchSizeMax. */
   readonly batchSizeFixed: number | null;
   /** null: no SLO; served as eager with `defaultTimeoutUs`. */
   readonly sloUs: DurationUs | null;
   readonly defaultTimeoutUs: DurationUs;
   readonly timeoutMaxUs: DurationUs;
+  /** What a request's own timeout may do where there is a default. Absent: anything up to timeoutMaxUs. */
+  readonly timeoutOverride?: "shorten" | "never";
   readonly policy: LivePolicyName;
   readonly policyOptions: Readonly<Record<string, unknown>>;
   /** Name of the accelerator group that runs it. */
@@ -77,6 +84,8 @@ export interface ModelSpec {
   readonly apps: readonly string[];
   /** Anything else of config.pbtxt worth showing in /config. */
   readonly parameters: Readonly<Record<string, string>>;
+  /** What its files ask for and do not get, a sentence each. Absent: nothing. */
+  readonly warnings?: readonly string[];
 }
 
 /** In place of a group's name: placement chooses it. */

@@ -1,5 +1,6 @@
 /**
- * The configuration reference, made from the schemas: docs/configuration.md and docs/schemas/*.json.
+ * The configuration reference, made from the schemas: docs/configuration.md and docs/schemas/*.json; and
+ * docs/config-pbtxt.md, from the table of Triton's fields.
  *
  * `node scripts/gen-docs.mjs` writes what this returns; a test fails when the committed files differ.
  */
@@ -9,6 +10,7 @@ import { planFileSchema } from "./plan-file.js";
 import { POLICY_NAMES, policyOptionSchemas } from "./policy-options.js";
 import { scenarioSchema } from "./scenario-schema.js";
 import { serverConfigSchema } from "./server-schema.js";
+import { renderTritonFields } from "./triton-fields.js";
 import { type JsonSchema, RESERVED_KEYS } from "./validate.js";
 
 interface PublishedSchema {
@@ -92,6 +94,7 @@ export function renderReference(): ReadonlyMap<string, string> {
     sections.push(`${intro}\n`);
     sections.push(...renderObjects(json));
   }
+  files.set("config-pbtxt.md", renderTritonFields());
   files.set("configuration.md", `${sections.join("\n").trimEnd()}\n`);
   return files;
 }

@@ -254,8 +254,14 @@ function deadlineOf({ spec }: ServedModel, call: InferCall): number {
       `parameter 'timeout' for model '${spec.name}' must be at most ${spec.timeoutMaxUs} microseconds; was ${call.timeoutUs}`,
       { reason: "timeout-out-of-range" },
     );
-  const deadline = call.receivedAt + (call.timeoutUs ?? spec.sloUs ?? spec.defaultTimeoutUs);
+  const deadline = call.receivedAt + timeoutOf(spec, call);
   return Math.min(deadline, call.transportDeadlineAt ?? Number.POSITIVE_INFINITY);
+}
+
+function timeoutOf(spec: ServedModel["spec"], { timeoutUs }: InferCall): number {
+  const own = spec.sloUs ?? spec.defaultTimeoutUs;
+  if (timeoutUs === null || spec.timeoutOverride === "never") return own;
+  return spec.timeoutOverride === "shorten" ? Math.min(own, timeoutUs) : timeoutUs;
 }
 
 /** It has arrived and ended, and is counted so. */

@@ -2,6 +2,7 @@
  * A ModelSpec in the shapes of the protocol: metadata, and Triton's model configuration, which load tools read before
  * they send anything. Dimensions of the configuration leave the batch dimension out where the model batches.
  */
+import path from "node:path";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import { DataType, ModelConfig, ModelInstanceGroup_Kind } from "../wire/proto/model_config.js";
 
@@ -21,7 +22,11 @@ export interface ModelMetadata {
   readonly properties: Readonly<Record<string, string>>;
 }
 
-const tensorMetadata = ({ name, datatype, shape }: TensorSpec): TensorMetadata => ({ name, datatype, shape });
+const tensorMetadata = ({ name, datatype, shape, clientShape }: TensorSpec): TensorMetadata => ({
+  name,
+  datatype,
+  shape: clientShape ?? shape,
+});
 
 export function modelMetadata(model: ModelSpec): ModelMetadata {
   const properties: Record<string, string> = { policy: model.policy };
@@ -46,7 +51,7 @@ function dataType(datatype: string): DataType {
 
 function dims(model: ModelSpec, tensor: TensorSpec): number[] {
   const axis = model.batchSizeMax > 0 ? tensor.batchAxis : null;
-  return tensor.shape.filter((_, index) => index !== axis);
+  return (tensor.clientShape ?? tensor.shape).filter((_, index) => index !== axis);
 }
 
 /** The configuration as the proto has it. A model served with a deadline batches dynamically: load tools look for that. */
@@ -58,8 +63,13 @@ export function modelConfig(model: ModelSpec): ModelConfig {
     name: model.name,
     platform: model.platform,
     backend: BACKENDS[model.platform],
-    defaultModelFilename: model.file === null ? "" : "model.onnx",
-    versionPolicy: { policyChoice: { $case: "latest", value: { numVersions: 1 } } },
+    defaultModelFilename: model.file === null ? "" : path.basename(model.file),
+    versionPolicy: {
+      policyChoice:
+        model.versions.length === 1
+          ? { $case: "latest", value: { numVersions: 1 } }
+          : { $case: "specific", value: { versions: model.versions.map(BigInt) } },
+    },
     maxBatchSize: model.batchSizeMax,
     input: model.inputs.map((input) => ({
       name: input.name,
@@ -81,7 +91,7 @@ export function modelConfig(model: ModelSpec): ModelConfig {
               preferredBatchSize: model.batchSizeFixed === null ? [] : [model.batchSizeFixed],
               defaultQueuePolicy: {
                 defaultTimeoutMicroseconds: BigInt(timeoutUs),
-                allowTimeoutOverride: true,
+                allowTimeoutOverride: model.timeoutOverride !== "never",
                 maxQueueSize: model.queueRequestsMax,
               },
             },
@@ -93,6 +103,10 @@ export function modelConfig(model: ModelSpec): ModelConfig {
   });
 }
 
+/** Beyond 2^53 as text, as protobuf's own JSON has every 64-bit number: a number would be another version. */
+const jsonVersion = (version: string): number | string =>
+  Number.isSafeInteger(Number(version)) ? Number(version) : version;
+
 /** The configuration as REST shows it: snake case, enums by name, 64-bit fields as numbers. */
 export function modelConfigJson(model: ModelSpec): Record<string, unknown> {
   const config = modelConfig(model);
@@ -102,7 +116,10 @@ export function modelConfigJson(model: ModelSpec): Record<string, unknown> {
     name: config.name,
     platform: config.platform,
     backend: config.backend,
-    version_policy: { latest: { num_versions: 1 } },
+    version_policy:
+      model.versions.length === 1
+        ? { latest: { num_versions: 1 } }
+        : { specific: { versions: model.versions.map(jsonVersion) } },
     max_batch_size: config.maxBatchSize,
     input: config.input.map((input) => ({
       name: input.name,

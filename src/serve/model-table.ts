@@ -8,6 +8,7 @@ import type { ModelSpec } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
 import { REFUSALS } from "./endings.js";
 import type { ModelStatistics, RepositoryIndexEntry } from "./gateway.js";
+import { sloProblem } from "./host-limits.js";
 import type { Log } from "./log.js";
 import type { ModelTimes } from "./model-times.js";
 import type { ServedModel } from "./served-model.js";
@@ -18,20 +19,24 @@ import type { WorkerPool } from "./worker-pool.js";
 export interface ModelSource {
   /** Names of all models of the repository, broken ones too. */
   names(): readonly string[];
-  /** @throws ServingError what is wrong with it, or not-found. */
-  read(name: string): ModelSpec;
+  /** The versions to serve, the newest last, at least one. @throws ServingError what is wrong with it, or not-found. */
+  read(name: string): readonly ModelSpec[];
   /** Its profile: kept from before, or measured now on the pool, where it is loaded. */
   times(spec: ModelSpec): Promise<ModelTimes>;
 }
 
 interface Entry {
   state: RepositoryIndexEntry["state"];
-  version: string;
   reason: string;
-  /** What is served; stays while a newer one is loading. */
-  served: ServedModel | null;
+  /** The versions served, the newest last, or none; they stay while newer ones are loading. */
+  served: readonly ServedModel[];
   /** Resolves when what was served before has done its last batch and is gone. */
   gone: Promise<void>;
+}
+
+interface TimedSpec {
+  readonly spec: ModelSpec;
+  readonly times: ModelTimes;
 }
 
 interface Work {
@@ -60,13 +65,7 @@ export class ModelTable {
   scan(): void {
     for (const name of this.source.names())
       if (!this.entries.has(name))
-        this.entries.set(name, {
-          state: "UNAVAILABLE",
-          version: "",
-          reason: "not loaded",
-          served: null,
-          gone: Promise.resolve(),
-        });
+        this.entries.set(name, { state: "UNAVAILABLE", reason: "not loaded", served: [], gone: Promise.resolve() });
   }
 
   /**
@@ -93,7 +92,7 @@ export class ModelTable {
     }
   }
 
-  /** The model that serves this name. @throws ServingError not-found or unavailable, naming model and version. */
+  /** The model that serves this name, for "" the newest. @throws ServingError not-found or unavailable, naming model and version. */
   serving(name: string, version: string): ServedModel {
     const entry = this.entries.get(name);
     if (entry === undefined)
@@ -101,7 +100,8 @@ export class ModelTable {
         reason: "unknown-model",
       });
     const { served } = entry;
-    if (served === null) {
+    const newest = served.at(-1);
+    if (newest === undefined) {
       const reason = entry.state === "LOADING" ? "loading" : "unloaded";
       throw new ServingError(
         "unavailable",
@@ -112,33 +112,47 @@ export class ModelTable {
         },
       );
     }
-    if (version !== "" && version !== served.spec.version)
+    const wanted = version === "" ? newest : served.find(({ spec }) => spec.version === version);
+    if (wanted === undefined)
       throw new ServingError(
         "not-found",
-        `Request for unknown model: '${name}' version ${version} is not found; version ${served.spec.version} is served`,
+        `Request for unknown model: '${name}' version ${version} is not found; ${versionsText(served)} served`,
         { reason: "unknown-version" },
       );
-    return served;
+    return wanted;
   }
 
   names(): readonly string[] {
-    return [...this.entries].filter(([, entry]) => entry.served !== null).map(([name]) => name);
+    return [...this.entries].filter(([, entry]) => entry.served.length > 0).map(([name]) => name);
   }
 
   statistics(name: string | null, version: string): readonly ModelStatistics[] {
-    if (name !== null && name !== "") return [this.serving(name, version).statistics()];
+    if (name !== null && name !== "") {
+      const newest = this.serving(name, version);
+      const all = version === "" ? this.entries.get(name)!.served : [newest];
+      return all.map((model) => model.statistics());
+    }
     return this.servedModels().map((model) => model.statistics());
   }
 
   index(onlyReady: boolean): readonly RepositoryIndexEntry[] {
     const rows: RepositoryIndexEntry[] = [];
-    for (const [name, { state, version, reason }] of this.entries)
-      if (!onlyReady || state === "READY") rows.push({ name, version, state, reason });
+    for (const [name, { state, served, reason }] of this.entries) {
+      if (onlyReady && state !== "READY") continue;
+      const versions = served.length === 0 ? [""] : served.map(({ spec }) => spec.version);
+      for (const version of versions) rows.push({ name, version, state, reason });
+    }
     return rows;
   }
 
+  /** Of each model that is served, its versions. */
+  servedSpecs(): (readonly ModelSpec[])[] {
+    const served = [...this.entries.values()].filter((entry) => entry.served.length > 0);
+    return served.map((entry) => entry.served.map(({ spec }) => spec));
+  }
+
   servedModels(): ServedModel[] {
-    return [...this.entries.values()].flatMap(({ served }) => (served === null ? [] : [served]));
+    return [...this.entries.values()].flatMap(({ served }) => served);
   }
 
   /** Loads or reloads from disk. Calls for a model that is being loaded share the one load. */
@@ -169,22 +183,27 @@ export class ModelTable {
 
   private async moveNow(name: string, from: string, to: string, isWanted: () => boolean): Promise<boolean> {
     const entry = this.entries.get(name);
-    const before = entry?.served ?? null;
-    if (entry === undefined || before === null || before.spec.group !== from) return false;
-    const spec: ModelSpec = { ...before.spec, group: to };
+    const before = entry?.served ?? [];
+    if (entry === undefined || before.length === 0 || before.some(({ spec }) => spec.group !== from)) return false;
+    const moved = before.map(({ spec }): ModelSpec => ({ ...spec, group: to }));
+    const loaded: ModelSpec[] = [];
     try {
-      await this.pool.loadBeside(spec);
+      for (const spec of moved) {
+        await this.pool.loadBeside(spec);
+        loaded.push(spec);
+      }
     } catch (error) {
+      await this.giveBack(loaded);
       entry.reason = `cannot move to group '${to}': ${ServingError.from(error).message}`;
       throw error;
     }
     if (!isWanted()) {
-      await this.pool.release(spec);
+      await this.giveBack(loaded);
       return false;
     }
-    entry.served = this.models.add(spec, before.times, before);
-    entry.reason = this.warning(spec, before.times);
-    entry.gone = Promise.all([entry.gone, this.retire(before)]).then(() => {});
+    entry.served = moved.map((spec, i) => this.models.add(spec, before[i]!.times, before[i]));
+    entry.reason = this.warning(entry.served);
+    this.retire(entry, before);
     return true;
   }
 
@@ -206,10 +225,10 @@ export class ModelTable {
         reason: "unknown-model",
       });
     const { served } = entry;
-    if (served === null) return;
+    if (served.length === 0) return;
     entry.state = "UNLOADING";
-    entry.served = null;
-    await Promise.all([this.models.remove(served), entry.gone]);
+    entry.served = [];
+    await Promise.all([...served.map((model) => this.models.remove(model)), entry.gone]);
     await this.pool.unload(name);
     Object.assign(entry, { state: "UNAVAILABLE", reason: "unloaded" });
     this.log.info({ model: name }, "model unloaded");
@@ -217,67 +236,77 @@ export class ModelTable {
 
   private async loadNow(name: string): Promise<void> {
     const known = this.entries.get(name);
-    const entry: Entry = known ?? { state: "UNKNOWN", version: "", reason: "", served: null, gone: Promise.resolve() };
-    if (entry.served === null) entry.state = "LOADING";
+    const entry: Entry = known ?? { state: "UNKNOWN", reason: "", served: [], gone: Promise.resolve() };
+    if (entry.served.length === 0) entry.state = "LOADING";
     entry.reason = "";
     const startedAt = performance.now();
-    let spec: ModelSpec;
-    let times: ModelTimes;
+    let timed: readonly TimedSpec[];
     try {
-      spec = this.source.read(name);
-      this.models.check(spec);
+      const specs = this.source.read(name);
+      for (const spec of specs) this.models.check(spec);
       // Only what the repository holds is listed: asking for other names must not grow the table.
       this.entries.set(name, entry);
-      times = await this.loadAndTime(spec);
+      timed = await this.loadAndTime(specs);
     } catch (thrown) {
       const error = ServingError.from(thrown);
       entry.reason = error.message;
-      if (entry.served === null) entry.state = "UNAVAILABLE";
+      if (entry.served.length === 0) entry.state = "UNAVAILABLE";
       this.log.error({ model: name, err: thrown }, "a model could not be loaded");
       throw error;
     }
     const before = entry.served;
-    entry.served = this.models.add(spec, times);
+    entry.served = timed.map(({ spec, times }) => this.models.add(spec, times));
     entry.state = "READY";
-    entry.version = spec.version;
-    entry.reason = this.warning(spec, times);
-    const aloneMs = times.us(1, null) / 1000;
-    this.log.info(
-      {
-        model: name,
-        version: spec.version,
-        group: spec.group,
-        aloneMs,
-        loadMs: Math.round(performance.now() - startedAt),
-      },
-      "model ready",
-    );
-    if (before !== null) entry.gone = Promise.all([entry.gone, this.retire(before)]).then(() => {});
+    entry.reason = this.warning(entry.served);
+    const loadMs = Math.round(performance.now() - startedAt);
+    for (const { spec, times } of timed) {
+      const { version, group } = spec;
+      this.log.info({ model: name, version, group, aloneMs: times.us(1, null) / 1000, loadMs }, "model ready");
+    }
+    for (const text of timed[0]!.spec.warnings ?? []) this.log.warn({ model: name }, text);
+    this.retire(entry, before);
   }
 
   /** Beside what is served, which the requests checked against it go on to use; a failure leaves nothing behind. */
-  private async loadAndTime(spec: ModelSpec): Promise<ModelTimes> {
-    await this.pool.loadBeside(spec);
+  private async loadAndTime(specs: readonly ModelSpec[]): Promise<readonly TimedSpec[]> {
+    const loaded: ModelSpec[] = [];
+    const timed: TimedSpec[] = [];
     try {
-      return await this.source.times(spec);
+      for (const spec of specs) {
+        await this.pool.loadBeside(spec);
+        loaded.push(spec);
+        timed.push({ spec, times: await this.source.times(spec) });
+      }
+      return timed;
     } catch (error) {
-      await this.pool.release(spec);
+      await this.giveBack(loaded);
       throw error;
     }
   }
 
-  private async retire(model: ServedModel): Promise<void> {
-    await this.models.remove(model);
-    await this.pool.release(model.spec);
+  private async giveBack(loaded: readonly ModelSpec[]): Promise<void> {
+    for (const spec of loaded) await this.pool.release(spec);
+  }
+
+  /** They end what they have; `gone` is when. */
+  private retire(entry: Entry, models: readonly ServedModel[]): void {
+    const leave = async (model: ServedModel): Promise<void> => {
+      await this.models.remove(model);
+      await this.pool.release(model.spec);
+    };
+    entry.gone = Promise.all([entry.gone, ...models.map(leave)]).then(() => {});
   }
 
   /** An SLO that not even a lone request can keep: its requests will be refused as infeasible, and the owner should know. */
-  private warning(spec: ModelSpec, times: ModelTimes): string {
-    if (spec.sloUs === null) return "";
-    const aloneUs = times.us(1, null);
-    if (aloneUs <= spec.sloUs) return "";
-    const text = `slo_ms must be at least the profiled time of one request (${(aloneUs / 1000).toFixed(3)} ms); was ${spec.sloUs / 1000}`;
-    this.log.warn({ model: spec.name }, text);
-    return text;
+  private warning(served: readonly ServedModel[]): string {
+    const texts = served.flatMap(({ spec, times }) => {
+      const text = sloProblem(spec, times.us(1, null));
+      if (text !== null) this.log.warn({ model: spec.name, version: spec.version }, text);
+      return text ?? [];
+    });
+    return texts.at(-1) ?? "";
   }
 }
+
+const versionsText = (served: readonly ServedModel[]): string =>
+  served.length === 1 ? `version ${served[0]!.spec.version} is` : `versions ${served[0]!.spec.versions.join(", ")} are`;

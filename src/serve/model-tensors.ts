@@ -18,6 +18,8 @@ export interface MergedTensors {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
   readonly batches: boolean;
+  /** Why not; null where it batches. */
+  readonly unbatched: string | null;
 }
 
 /** A shared first dimension of such a name is a length, not a batch: concatenating two of them would mix two requests. */
@@ -56,7 +58,10 @@ export function mergeTensors(sources: TensorSources, problems: Problems): Merged
     const shape = shapeOf(sources, value, entry, batchAxis, triton?.inputs, `inputs.${value.name}`, problems);
     return inputSpec(sources, value, entry, batchAxis, shape, problems);
   });
-  const outputs = sources.outputs.map((value): TensorSpec => {
+  // Where config.pbtxt lists outputs, they are all that is served.
+  const listed = triton?.outputs ?? [];
+  const served = sources.outputs.filter(({ name }) => listed.length === 0 || listed.some((each) => each.name === name));
+  const outputs = served.map((value): TensorSpec => {
     const entry = file.outputs[value.name];
     const batchAxis = axisOf(value, entry);
     const shape = shapeOf(sources, value, entry, batchAxis, triton?.outputs, `outputs.${value.name}`, problems);
@@ -65,7 +70,16 @@ export function mergeTensors(sources: TensorSources, problems: Problems): Merged
       problems.push(
         `${sources.fileName}: outputs.${value.name}.unpad.axis: must be below the rank ${shape.length}; was ${unpadAxis}`,
       );
-    return { name: value.name, datatype: value.datatype, shape, batchAxis, variable: null, optional: false };
+    const clientShape = clientShapeOf(sources, shape, triton?.outputs, value.name);
+    return {
+      name: value.name,
+      datatype: value.datatype,
+      shape,
+      ...(clientShape === null ? {} : { clientShape }),
+      batchAxis,
+      variable: null,
+      optional: false,
+    };
   });
   if (batches && inputs.every((input) => input.batchAxis === null))
     problems.push(`${sources.fileName}: inputs: at least one must have a batch_axis for the model to batch; none has`);
@@ -73,7 +87,19 @@ export function mergeTensors(sources: TensorSources, problems: Problems): Merged
     problems.push(
       `${sources.fileName}: batch_max: must be 0, since no dimension is shared by all inputs and outputs and no batch_axis is given; was ${file.batch_max}`,
     );
-  return { inputs, outputs, batches };
+  return { inputs, outputs, batches, unbatched: batches ? null : unbatchedBecause(sources, symbol) };
+}
+
+function unbatchedBecause({ file, triton, inputs }: TensorSources, symbol: string | null): string {
+  if (file.batch_max === 0) return "batch_max is 0";
+  if (symbol !== null) return "config.pbtxt has no max_batch_size";
+  const first = inputs.find((input) => (input.dims?.length ?? 0) > 0);
+  const dim = first?.dims?.[0];
+  if (first === undefined || dim === undefined) return "no input has an axis that is known";
+  if (typeof dim === "number") return `the first axis of input '${first.name}' is fixed to ${dim}`;
+  if (dim === "") return `the first axis of input '${first.name}' has no name to share`;
+  if (NOT_A_BATCH.test(dim)) return `'${dim}', the first axis of input '${first.name}', names a length`;
+  return `'${dim}', the first axis of input '${first.name}', is not once in every input and output${triton === null ? "" : ", and config.pbtxt has no max_batch_size"}`;
 }
 
 /** The symbol of the first input's first dimension, if every input and output of rank >= 1 has it, once. */
@@ -133,10 +159,13 @@ function shapeOf(
   const triton = configured?.find((tensor) => tensor.name === value.name);
   if (triton !== undefined) {
     const where = `${sources.tritonName}: ${field}`;
-    if (triton.datatype !== value.datatype)
+    if (triton.datatype !== null && triton.datatype !== value.datatype)
       problems.push(`${where}.data_type: must be ${value.datatype} as in the model file; was ${triton.datatype}`);
-    const dims = (sources.triton?.maxBatchSize ?? 0) > 0 ? [-1, ...triton.dims] : triton.dims;
-    shape = refine(shape, dims, `${where}.dims`, problems);
+    const dims = triton.reshape ?? triton.dims;
+    const what = triton.reshape === null ? "dims" : "reshape.shape";
+    if (dims !== null) shape = refine(shape, [...batchDims(sources), ...dims], `${where}.${what}`, problems);
+    if (triton.reshape !== null && batchAxis !== null && batchDims(sources).length === 0)
+      problems.push(`${where}.reshape: needs max_batch_size where the model batches; was 0`);
   }
   if (shape === null) {
     if (field.startsWith("inputs"))
@@ -146,6 +175,22 @@ function shapeOf(
     return batchAxis === null ? [] : [-1];
   }
   return shape;
+}
+
+const batchDims = ({ triton }: TensorSources): readonly number[] => ((triton?.maxBatchSize ?? 0) > 0 ? [-1] : []);
+
+/** With Triton's reshape: its dims, with the open ones as far closed as the model's own. */
+function clientShapeOf(
+  sources: TensorSources,
+  shape: readonly number[],
+  configured: readonly TritonTensor[] | undefined,
+  name: string,
+): readonly number[] | null {
+  const tensor = configured?.find((each) => each.name === name);
+  if (tensor === undefined || tensor.dims === null || tensor.reshape === null) return null;
+  const lead = batchDims(sources);
+  const open = [...lead, ...tensor.reshape].flatMap((extent, axis) => (extent === -1 ? [shape[axis] ?? -1] : []));
+  return [...lead, ...tensor.dims].map((extent) => (extent === -1 ? open.shift()! : extent));
 }
 
 /** A declared shape may close what the model file leaves open, never contradict it. */
@@ -187,12 +232,14 @@ function inputSpec(
     problems.push(`${field}.pad_value: must be absent for BYTES (padding is empty text); was ${variable.padValue}`);
   if (entry?.profile_shape !== undefined && entry.profile_shape.length !== shape.length)
     problems.push(`${field}.profile_shape: must have ${shape.length} extents; was [${entry.profile_shape}]`);
+  const clientShape = clientShapeOf(sources, shape, sources.triton?.inputs, value.name);
   const optional =
     entry?.mask === true || (sources.triton?.inputs.find((t) => t.name === value.name)?.optional ?? false);
   return {
     name: value.name,
     datatype: value.datatype,
     shape,
+    ...(clientShape === null ? {} : { clientShape }),
     batchAxis,
     variable,
     optional,

@@ -23,6 +23,8 @@ export interface OnnxHeader {
   /** Without initializers, which old files list as inputs as well. */
   readonly inputs: readonly OnnxValue[];
   readonly outputs: readonly OnnxValue[];
+  /** Files of weights that lie beside it, as the file names them. */
+  readonly weightFiles: readonly string[];
 }
 
 const DATATYPES: Readonly<Record<number, string>> = {
@@ -81,10 +83,11 @@ function readModel(proto: ProtoFile): OnnxHeader {
   const graph = graphs[0];
   if (graph === undefined) proto.fail(0, "is not an ONNX model: it has no graph");
   const initializers = new Set<string>();
+  const weightFiles = new Set<string>();
   const inputs: OnnxValue[] = [];
   const outputs: OnnxValue[] = [];
   proto.each(graph, (field) => {
-    if (field.number === 5) initializers.add(nameOf(proto, field.span, 8));
+    if (field.number === 5) initializers.add(readInitializer(proto, field.span, weightFiles));
     else if (field.number === 15)
       proto.each(field.span, (part) => part.number === 1 && initializers.add(nameOf(proto, part.span, 8)));
     else if (field.number === 11 || field.number === 12) {
@@ -95,13 +98,30 @@ function readModel(proto: ProtoFile): OnnxHeader {
   });
   const real = inputs.filter((input) => !initializers.has(input.name));
   if (outputs.length === 0) proto.fail(graph.from, "is not an ONNX model: its graph has no output");
-  return { irVersion, opset, inputs: real, outputs };
+  return { irVersion, opset, inputs: real, outputs, weightFiles: [...weightFiles] };
 }
 
 function nameOf(proto: ProtoFile, span: Span, field: number): string {
   let name = "";
   proto.each(span, (part) => {
     if (part.number === field) name = proto.text(part.span);
+  });
+  return name;
+}
+
+/** TensorProto: 8 name, 13 external_data { 1 key, 2 value }. @returns its name. */
+function readInitializer(proto: ProtoFile, span: Span, weightFiles: Set<string>): string {
+  let name = "";
+  proto.each(span, (field) => {
+    if (field.number === 8) name = proto.text(field.span);
+    if (field.number !== 13) return;
+    let key = "";
+    let value = "";
+    proto.each(field.span, (part) => {
+      if (part.number === 1) key = proto.text(part.span);
+      else if (part.number === 2) value = proto.text(part.span);
+    });
+    if (key === "location") weightFiles.add(value);
   });
   return name;
 }

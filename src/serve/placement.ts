@@ -86,9 +86,11 @@ export class Placement {
   readonly source: ModelSource = {
     names: () => this.inner.names(),
     read: (name) => {
-      const spec = this.inner.read(name);
-      if (spec.group !== GROUP_AUTO) return spec;
-      return { ...spec, group: this.config.groups[this.placeOf(spec)]!, isPlaced: true };
+      const versions = this.inner.read(name);
+      const whole = together(versions);
+      if (whole.group !== GROUP_AUTO) return versions;
+      const group = this.config.groups[this.placeOf(whole)]!;
+      return versions.map((spec) => ({ ...spec, group, isPlaced: true }));
     },
     times: (spec) => this.inner.times(spec),
   };
@@ -122,7 +124,7 @@ export class Placement {
     for (const name of this.inner.names()) {
       let spec: ModelSpec;
       try {
-        spec = this.inner.read(name);
+        spec = together(this.inner.read(name));
       } catch {
         continue; // Its load says what is wrong with it.
       }
@@ -377,7 +379,8 @@ export class Placement {
   private held(): HeldModel[] {
     const rows: HeldModel[] = [];
     const mean = this.meanLoad;
-    for (const { spec } of this.table.servedModels()) {
+    for (const specs of this.table.servedSpecs()) {
+      const spec = together(specs);
       const place = this.config.groups.indexOf(spec.group);
       if (place < 0) continue;
       const load = this.loads.get(spec.name) ?? mean;
@@ -457,6 +460,16 @@ export class Placement {
 }
 
 const avoidedKey = (name: string, place: number): string => `${name}\n${place}`;
+
+/** Versions of a model are placed and moved as one, and need what all of them need. */
+function together(versions: readonly ModelSpec[]): ModelSpec {
+  const sum = (read: (spec: ModelSpec) => number): number => versions.reduce((all, spec) => all + read(spec), 0);
+  return {
+    ...versions.at(-1)!,
+    memoryMb: sum(({ memoryMb = 0 }) => memoryMb),
+    dynamicMemoryMb: Math.max(...versions.map(({ dynamicMemoryMb = 0 }) => dynamicMemoryMb)),
+  };
+}
 
 const placeable = (spec: ModelSpec, load: number, place: number | null, isPinned: boolean): PlaceableModel => ({
   name: spec.name,

@@ -1,5 +1,5 @@
-import { type AcceleratorGroupSpec, GROUP_AUTO, type ModelSpec, startCount } from "../config/model.js";
-import { ServingError } from "../wire/serving-error.js";
+import { type ModelSpec, startCount } from "../config/model.js";
+import type { HostLimits } from "./host-limits.js";
 import type { Log } from "./log.js";
 import { type ModelProfile, profileOfEmulated } from "./model-profile.js";
 import type { ModelSource } from "./model-table.js";
@@ -7,7 +7,7 @@ import { ModelTimes } from "./model-times.js";
 import type { ProcessPool } from "./process-pool.js";
 import { loadProfile, saveProfile } from "./profile-store.js";
 import { environmentOf, profileModel } from "./profiler.js";
-import { hasModel, modelNames, readModel } from "./repository.js";
+import { modelNames, readServable } from "./repository.js";
 
 export interface RepositorySourceOptions {
   readonly folder: string;
@@ -17,8 +17,7 @@ export interface RepositorySourceOptions {
   readonly refresh: boolean;
   /** Where profiles go that cannot be kept beside their model; null: nowhere. */
   readonly cacheDir: string | null;
-  /** Kind of the groups that placement chooses from; undefined: there is no placement. */
-  readonly autoKind?: AcceleratorGroupSpec["kind"] | undefined;
+  readonly host: HostLimits;
 }
 
 const CHECK_RUNS = 5;
@@ -41,19 +40,9 @@ export class RepositorySource implements ModelSource {
     return modelNames(this.options.folder);
   }
 
-  read(name: string): ModelSpec {
-    if (!hasModel(this.options.folder, name))
-      throw new ServingError("not-found", `Request for unknown model: '${name}' is not found in the repository`, {
-        reason: "unknown-model",
-      });
-    const { folder, autoKind } = this.options;
-    const spec = readModel(folder, name, autoKind === undefined ? {} : { autoKind });
-    if (spec.group === GROUP_AUTO && autoKind === undefined)
-      throw new ServingError(
-        "invalid-argument",
-        `model '${name}': group must name a group; was auto, which needs placement.groups in the server's configuration`,
-      );
-    return spec;
+  read(name: string): readonly ModelSpec[] {
+    const { folder, host } = this.options;
+    return readServable(folder, name, host.placedKind === null ? { host } : { host, autoKind: host.placedKind });
   }
 
   async times(spec: ModelSpec): Promise<ModelTimes> {

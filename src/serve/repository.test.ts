@@ -4,8 +4,10 @@ import path from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { buildOnnx, type Dim, type OnnxGraph } from "../../test/support/onnx-builder.js";
+import { modelMetadata } from "./model-config.js";
+import { readModel, readVersions } from "./model-reader.js";
 import { readOnnxHeader } from "./onnx-header.js";
-import { hasModel, modelNames, readModel, readRepository } from "./repository.js";
+import { hasModel, modelNames, readRepository } from "./repository.js";
 
 let root: string;
 beforeEach(() => {
@@ -27,6 +29,14 @@ function graph(inputs: OnnxGraph["inputs"], outputs: OnnxGraph["outputs"]): Buff
     initializers: [{ name: "w", dims: [1000], floats: new Array(1000).fill(1) }],
   });
 }
+/** A model whose weights lie in another file. */
+const external = (location: string): Buffer =>
+  buildOnnx({
+    inputs: [value("x", ["batch", 3])],
+    outputs: [value("y", ["batch", 3])],
+    nodes: [{ op: "Add", inputs: ["x", "w"], outputs: ["y"] }],
+    initializers: [{ name: "w", dims: [3], location }],
+  });
 const plain = graph([value("x", ["batch", 3])], [value("y", ["batch", 3])]);
 
 test("a link to nowhere is no model and keeps none from being found", () => {
@@ -56,7 +66,7 @@ describe("what a model file says is not asked again", () => {
     expect(readModel(root, "m")).toMatchObject({
       name: "m",
       version: "10",
-      versions: ["1", "2", "10"],
+      versions: ["10"],
       platform: "onnx_onnxv1",
       inputs: [{ name: "x", datatype: "FP32", shape: [-1, 3], batchAxis: 0 }],
       outputs: [{ name: "y", datatype: "FP32", shape: [-1, 3], batchAxis: 0 }],
@@ -69,7 +79,8 @@ describe("what a model file says is not asked again", () => {
   });
 
   test("who names no group leaves it to placement where there is one for its kind; memory is the file's size", () => {
-    put("m/1/model.onnx", plain);
+    const model = external("model.onnx.data");
+    put("m/1/model.onnx", model);
     put("m/1/model.onnx.data", Buffer.alloc(1_000_000));
     put("e/rubato.yaml", "emulated: {alpha_ms: 1, beta_ms: 2}\nmemory_mb: 40\ndynamic_memory_mb: 2\n");
     put("n/rubato.yaml", "emulated: {alpha_ms: 1, beta_ms: 2}\ngroup: mine\n");
@@ -81,7 +92,7 @@ describe("what a model file says is not asked again", () => {
     expect(groups({ autoKind: "emulated" })).toEqual([["a", "auto"], ["e", "auto"], ["m", "cpu"], ...named]);
     expect(readModel(root, "e")).toMatchObject({ memoryMb: 40, dynamicMemoryMb: 2 });
     expect(readModel(root, "n")).toMatchObject({ memoryMb: 0, dynamicMemoryMb: 0 });
-    expect(readModel(root, "m").memoryMb).toBeCloseTo(1 + plain.length / 1e6, 9);
+    expect(readModel(root, "m").memoryMb).toBeCloseTo(1 + model.length / 1e6, 9);
   });
 
   test("the shared dimension may stand elsewhere, and scalars have none", () => {
@@ -179,6 +190,144 @@ describe("what a model file says is not asked again", () => {
   });
 });
 
+describe("versions", () => {
+  const big = "9223372036854775807";
+  const three = (policy: string): readonly string[] => {
+    for (const version of ["2", "10", big, "0", "01", "9223372036854775808", "v3"])
+      put(`m/${version}/model.onnx`, plain);
+    put("m/config.pbtxt", policy);
+    const specs = readVersions(root, "m");
+    for (const { versions } of specs) expect(versions).toEqual(specs.map(({ version }) => version));
+    expect(specs[0]!.warnings?.filter((text) => text.includes("is no version"))).toEqual(
+      ["0", "01", "9223372036854775808"].map(
+        (name) => `m/${name}: is no version: they are 1 to 2^63 - 1, without zeros before`,
+      ),
+    );
+    return specs.map(({ version }) => version);
+  };
+
+  test("are numbers up to 2^63 - 1; the greatest alone is served unless the policy says more", () => {
+    expect(three("")).toEqual([big]);
+    expect(three("version_policy { latest { } }")).toEqual([big]);
+  });
+  test("the latest, all, or those listed are served, the greatest last", () => {
+    expect(three("version_policy { latest { num_versions: 2 } }")).toEqual(["10", big]);
+    expect(three("version_policy { latest { num_versions: 9 } }")).toEqual(["2", "10", big]);
+    expect(three("version_policy { all { } }")).toEqual(["2", "10", big]);
+    expect(three("version_policy { specific { versions: [10, 2] } }")).toEqual(["2", "10"]);
+  });
+  test("each has the tensors of its own file", () => {
+    put("m/1/model.onnx", plain);
+    put("m/2/model.onnx", graph([value("a", ["batch", 5])], [value("b", ["batch", 5])]));
+    put("m/config.pbtxt", "version_policy { all { } }");
+    expect(readVersions(root, "m").map(({ inputs }) => inputs[0]!.name)).toEqual(["x", "a"]);
+  });
+});
+
+describe("config.pbtxt is obeyed", () => {
+  const read = (config: string, yaml = "") => {
+    put("m/1/model.onnx", plain);
+    put("m/config.pbtxt", config);
+    put("m/rubato.yaml", yaml);
+    return readModel(root, "m");
+  };
+  const queue = (policy: string): string => `max_batch_size: 4 dynamic_batching { default_queue_policy { ${policy} } }`;
+
+  test("timeouts and sizes of the queue; what rubato.yaml says has the last word", () => {
+    const policy = queue("default_timeout_microseconds: 100000 allow_timeout_override: true max_queue_size: 3");
+    expect(read(policy)).toMatchObject({ defaultTimeoutUs: 100_000, timeoutOverride: "shorten", queueRequestsMax: 3 });
+    expect(read(queue("default_timeout_microseconds: 100000"))).toMatchObject({ timeoutOverride: "never" });
+    expect(read(queue("default_timeout_microseconds: 120000000")).timeoutMaxUs).toBe(120_000_000);
+    for (const text of [queue("allow_timeout_override: true"), "max_batch_size: 4"]) {
+      expect(read(text)).toMatchObject({ defaultTimeoutUs: 10_000_000, queueRequestsMax: 1000 });
+      expect(read(text).timeoutOverride).toBeUndefined();
+    }
+    for (const yaml of ["slo_ms: 50", "default_timeout_ms: 50"])
+      expect(read(policy, yaml).timeoutOverride).toBeUndefined();
+    expect(read(policy, "default_timeout_ms: 50").defaultTimeoutUs).toBe(50_000);
+    expect(read(policy, "queue: { requests_max: 7 }").queueRequestsMax).toBe(7);
+  });
+
+  test("what an entry leaves out is the model file's; only outputs that are listed are served", () => {
+    put("m/1/model.onnx", graph([value("x", ["batch", "n"])], [value("y", ["batch", "n"]), value("z", ["other"])]));
+    put("m/config.pbtxt", 'max_batch_size: 4 input { name: "x" } output { name: "y" dims: 7 }');
+    const spec = readModel(root, "m");
+    expect(spec.inputs).toMatchObject([{ name: "x", datatype: "FP32", shape: [-1, -1] }]);
+    expect(spec.outputs).toMatchObject([{ name: "y", datatype: "FP32", shape: [-1, 7] }]);
+  });
+
+  test("reshape: clients see dims, the model its own shape; open axes keep their order", () => {
+    put("m/1/model.onnx", graph([value("x", ["batch", 1, "n", 4])], [value("y", ["batch"])]));
+    put(
+      "m/config.pbtxt",
+      'max_batch_size: 4 input { name: "x" dims: [-1, 2, 2] reshape { shape: [1, -1, 4] } } output { name: "y" dims: 1 reshape { } }',
+    );
+    const spec = readModel(root, "m");
+    expect(spec.inputs).toMatchObject([{ shape: [-1, 1, -1, 4], clientShape: [-1, -1, 2, 2], batchAxis: 0 }]);
+    expect(spec.outputs).toMatchObject([{ shape: [-1], clientShape: [-1, 1], batchAxis: 0 }]);
+    expect(modelMetadata(spec).inputs[0]!.shape).toEqual([-1, -1, 2, 2]);
+  });
+
+  test("why a model does not batch", () => {
+    const because = (x: OnnxGraph["inputs"][number]["dims"], yaml = "", config?: string): string | undefined => {
+      put("m/1/model.onnx", graph([value("x", x)], [value("y", ["batch", 3])]));
+      put("m/rubato.yaml", yaml);
+      put("m/config.pbtxt", config ?? "");
+      if (config === undefined) rmSync(path.join(root, "m/config.pbtxt"));
+      return readModel(root, "m").unbatched;
+    };
+    expect(because(["batch", 3])).toBeUndefined();
+    expect(because(["batch", 3], "batch_max: 0")).toBe("batch_max is 0");
+    expect(because(["batch", 3], "", "")).toBe("config.pbtxt has no max_batch_size");
+    expect(because([3])).toBe("the first axis of input 'x' is fixed to 3");
+    expect(because([""])).toBe("the first axis of input 'x' has no name to share");
+    expect(because(["seq_len"])).toBe("'seq_len', the first axis of input 'x', names a length");
+    expect(because(["N"])).toBe("'N', the first axis of input 'x', is not once in every input and output");
+    expect(because([])).toBe("no input has an axis that is known");
+  });
+});
+
+describe("no link leads out of the repository", () => {
+  const outside = (files: Record<string, string>, target: string | Buffer): string => {
+    const elsewhere = mkdtempSync(path.join(tmpdir(), "rubato-elsewhere-"));
+    writeFileSync(path.join(elsewhere, "secret"), target);
+    try {
+      for (const [link, to] of Object.entries(files)) {
+        mkdirSync(path.dirname(path.join(root, link)), { recursive: true });
+        symlinkSync(to.replace("ELSEWHERE", elsewhere), path.join(root, link));
+      }
+      return readRepository(root)
+        .errors.map(({ message }) => message)
+        .join();
+    } finally {
+      rmSync(elsewhere, { recursive: true });
+    }
+  };
+  test("a model, its folder, its weights, its configuration", () => {
+    expect(outside({ "b/1/model.onnx": "ELSEWHERE/secret" }, plain)).toContain("must stay inside");
+  });
+  test("a version's folder", () => {
+    expect(outside({ "b/1": "ELSEWHERE" }, plain)).toContain(
+      "b/config.pbtxt: default_model_filename: must stay inside",
+    );
+  });
+  test("weights", () => {
+    put("b/1/model.onnx", external("w.bin"));
+    expect(outside({ "b/1/w.bin": "ELSEWHERE/secret" }, "x")).toContain("weights of model.onnx: must stay inside");
+  });
+  test("configurations", () => {
+    put("b/1/model.onnx", plain);
+    expect(outside({ "b/rubato.yaml": "ELSEWHERE/secret" }, "slow: 1")).toMatch(/^b\/rubato\.yaml: must stay inside/);
+    expect(outside({ "b/config.pbtxt": "ELSEWHERE/secret" }, "slow: 1")).toMatch(/b\/config\.pbtxt: must stay inside/);
+  });
+  test("links inside are followed", () => {
+    put("a/1/model.onnx", plain);
+    mkdirSync(path.join(root, "b", "1"), { recursive: true });
+    symlinkSync("../../a/1/model.onnx", path.join(root, "b/1/model.onnx"));
+    expect(readRepository(root)).toMatchObject({ errors: [], models: [{ name: "a" }, { name: "b" }] });
+  });
+});
+
 describe("what is wrong is said, and the others are served", () => {
   const bad: [string, Record<string, string | Buffer>, string | RegExp][] = [
     ["empty folder", { "b/readme.txt": "" }, "b: must hold a version folder such as b/1"],
@@ -259,7 +408,112 @@ describe("what is wrong is said, and the others are served", () => {
     [
       "version policy",
       { "b/1/model.onnx": plain, "b/config.pbtxt": "version_policy { specific { versions: 7 } }" },
-      "version_policy: must list one of the folders 1; was 7",
+      "b/config.pbtxt: version_policy.specific.versions must be of the folders 1; was 7",
+    ],
+    [
+      "a version of policy that is not there, beside one that is",
+      {
+        "b/1/model.onnx": plain,
+        "b/config.pbtxt": "version_policy { specific { versions: [1, 9223372036854775807] } }",
+      },
+      "b/config.pbtxt: version_policy.specific.versions must be of the folders 1; was 9223372036854775807",
+    ],
+    [
+      "more versions at once than can be",
+      Object.fromEntries([
+        ...Array.from({ length: 65 }, (_, i) => [`b/${i + 1}/model.onnx`, plain]),
+        ["b/config.pbtxt", "version_policy { all { } }"],
+      ]),
+      "b/config.pbtxt: version_policy must choose at most 64 versions at once; was 65",
+    ],
+    [
+      "one of two versions is broken",
+      { "b/1/model.onnx": "", "b/2/model.onnx": plain, "b/config.pbtxt": "version_policy { all { } }" },
+      /b\/1\/model\.onnx is not an ONNX model/,
+    ],
+    ["numbers that are no versions", { "b/007/model.onnx": plain }, /^b: must hold a version folder .*; was 007$/],
+    [
+      "beyond 2^63 - 1",
+      { "b/9223372036854775808/model.onnx": plain },
+      /^b: must hold a version folder .*; was 9223372036854775808$/,
+    ],
+    [
+      "a model without a version",
+      { "b/net.onnx": plain },
+      /^b: must hold a version folder .*; was none, but b\/net\.onnx: move it to b\/1\/model\.onnx$/,
+    ],
+    [
+      "rubato.yml",
+      { "b/1/model.onnx": plain, "b/rubato.yml": "slo_ms: 100" },
+      /^b\/rubato\.yml: must be named rubato\.yaml; it is not read$/,
+    ],
+    [
+      "both names",
+      { "b/1/model.onnx": plain, "b/rubato.yaml": "", "b/rubato.json": "{}" },
+      /^b\/rubato\.json: must be named rubato\.yaml; it is not read$/,
+    ],
+    [
+      "config.pbtx",
+      { "b/1/model.onnx": plain, "b/config.pbtx": "" },
+      /^b\/config\.pbtx: must be named config\.pbtxt; it is not read$/,
+    ],
+    [
+      "both files are wrong",
+      { "b/1/model.onnx": plain, "b/rubato.yaml": "slow: 1", "b/config.pbtxt": "max_batchsize: 1" },
+      /^b\/rubato\.yaml:1: slow: unknown key.*\nb\/config\.pbtxt:1:1: max_batchsize is no field/,
+    ],
+    [
+      "another model's name",
+      { "b/1/model.onnx": plain, "b/config.pbtxt": 'name: "other"' },
+      "b/config.pbtxt: name must be that of its folder, b; was other",
+    ],
+    [
+      "weights that are not there",
+      { "b/1/model.onnx": external("w.bin") },
+      "b/1: weights of model.onnx: must lie beside it; missing are w.bin",
+    ],
+    [
+      "weights that are a folder",
+      { "b/1/model.onnx": external("w"), "b/1/w/x": "" },
+      "b/1: weights of model.onnx: must lie beside it; missing are w",
+    ],
+    [
+      "weights elsewhere on the machine",
+      { "b/1/model.onnx": external("../../../etc/passwd") },
+      /b\/1: weights of model\.onnx: must stay inside .*; was \.\.\/\.\.\/\.\.\/etc\/passwd/,
+    ],
+    [
+      "weights by absolute path",
+      { "b/1/model.onnx": external("/etc/passwd") },
+      /b\/1: weights of model\.onnx: must stay inside .*; was \/etc\/passwd/,
+    ],
+    [
+      "file name out of the version",
+      { "b/1/model.onnx": plain, "b/config.pbtxt": 'default_model_filename: "../../good/1/model.onnx"' },
+      "b/config.pbtxt: default_model_filename: must stay inside the version's folder; was ../../good/1/model.onnx",
+    ],
+    [
+      "absolute file name",
+      { "b/1/model.onnx": plain, "b/config.pbtxt": 'default_model_filename: "/etc/passwd"' },
+      "b/config.pbtxt: default_model_filename: must stay inside the version's folder; was /etc/passwd",
+    ],
+    [
+      "reshape of another number of axes than the model's",
+      {
+        "b/1/model.onnx": plain,
+        "b/config.pbtxt": 'max_batch_size: 4 input { name: "x" dims: 3 reshape { shape: [1, 3] } }',
+      },
+      "inputs.x.reshape.shape: must fit the model file's [-1,3]; was [-1,1,3]",
+    ],
+    [
+      "output that is none",
+      { "b/1/model.onnx": plain, "b/config.pbtxt": 'output { name: "z" }' },
+      "b/config.pbtxt: output.z: must be one of y; was z",
+    ],
+    [
+      "sequences",
+      { "b/1/model.onnx": plain, "b/config.pbtxt": "sequence_batching { }" },
+      "b/config.pbtxt: sequence_batching: is not offered: state between requests is not kept here",
     ],
     [
       "unserveable type",

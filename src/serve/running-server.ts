@@ -2,11 +2,12 @@
 import { closeSync, openSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { autoKind, type ServerConfig } from "../config/server.js";
+import type { ServerConfig } from "../config/server.js";
 import { Planner } from "../planning/planner.js";
 import { LIVE_DEFAULTS } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import type { Door } from "./door.js";
+import { hostLimits } from "./host-limits.js";
 import { createLog, type Log } from "./log.js";
 import { ProcessPool } from "./process-pool.js";
 import { RepositorySource } from "./repository-source.js";
@@ -64,7 +65,7 @@ export async function runServer(
     profileBudgetMs: profile.budgetUs / 1000,
     refresh: profile.refresh,
     cacheDir: path.join(tmpdir(), "rubato-profiles"),
-    autoKind: autoKind(config),
+    host: hostLimits(config),
   });
   const server = new Server({
     pool,

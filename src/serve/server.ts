@@ -14,6 +14,7 @@ import type { GroupScaling } from "./group-scaling.js";
 import { LiveDriver, type LiveDriverOptions } from "./live-driver.js";
 import { type ModelSource, ModelTable } from "./model-table.js";
 import { Placement, type PlacementOptions } from "./placement.js";
+import { toClientShapes, toModelShapes } from "./reshape.js";
 import type { ServedModel } from "./served-model.js";
 import { shareGroup } from "./share-group.js";
 import { validateInputs, validateOutputs } from "./validate-inputs.js";
@@ -85,10 +86,13 @@ export class Server implements Gateway {
   infer(call: InferCall, handler: InferHandler): () => void {
     this.lastCallAt = call.receivedAt;
     const model = this.servingOrCount(call);
-    const rows = validateInputs(model.spec, call.inputs);
-    validateOutputs(model.spec, call.outputs);
-    const { key, extent } = shareGroup(model.spec, call.inputs);
-    return this.driver.requests.infer(model, call, { key, rows, extent }, handler);
+    const { spec } = model;
+    const inputs = toModelShapes(spec, call.inputs);
+    const rows = validateInputs(spec, inputs);
+    validateOutputs(spec, call.outputs);
+    const { key, extent } = shareGroup(spec, inputs);
+    const reshaped = inputs === call.inputs ? call : { ...call, inputs };
+    return this.driver.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
   }
 
   modelNames(): readonly string[] {

@@ -1,72 +1,61 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseTextProto } from "./text-proto.js";
-import { parseTritonConfig } from "./triton-config.js";
 
-const CONFIG = `
-# comment
-name: "bert"
-platform: "onnxruntime_onnx"
-max_batch_size: 16
-input [
-  { name: "ids" data_type: TYPE_INT64 dims: [ -1 ] },
-  { name: 'mask', data_type: TYPE_INT64, dims: -1, optional: true }
-]
-output { name: "out" data_type: TYPE_FP32 dims: [ 2, 0x10 ]; label_filename: "labels.txt" }
-instance_group [ { count: 2 kind: KIND_CPU }, { kind: KIND_CPU } ]
-dynamic_batching < preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 500 >
-version_policy: { specific { versions: [1, 3] } }
-parameters { key: "a" value { string_value: "x\\ty" " and z" } }
-optimization { execution_accelerators { cpu_execution_accelerator: [ { name: "openvino" } ] } }
-model_warmup: []
-`;
-
-describe("config.pbtxt", () => {
-  test("what Rubato uses is read, what it does not know is passed over", () => {
-    expect(parseTritonConfig(CONFIG, "c")).toEqual({
-      name: "bert",
-      platform: "onnxruntime_onnx",
-      backend: null,
-      maxBatchSize: 16,
-      defaultModelFilename: null,
-      inputs: [
-        { name: "ids", datatype: "INT64", dims: [-1], optional: false },
-        { name: "mask", datatype: "INT64", dims: [-1], optional: true },
-      ],
-      outputs: [{ name: "out", datatype: "FP32", dims: [2, 16], optional: false }],
-      instanceCount: 3,
-      preferredBatchSizes: [4, 8],
-      maxQueueDelayUs: 500,
-      hasDynamicBatching: true,
-      versions: [1, 3],
-      parameters: { a: "x\ty and z" },
-    });
-  });
-
-  const cases: [string, string][] = [
-    ["name:", "c:1:6: expected a value, found the end of the file"],
-    ['name: "a"\n  input [ { name: "x" ', "c:2:23: expected a field name or '}', found the end of the file"],
-    ["a: [1, 2", "c:1:9: expected ',' or ']', found the end of the file"],
-    ["a 5", "c:1:3: expected ':' or '{', found '5'"],
-    ['a: "unclosed\n', "c:1:4: expected a field, a value or a bracket, found '\"'"],
-    ["}", "c:1:1: expected a field name, found '}'"],
-    ["a: {".repeat(40), "c:1:133: expected messages nested at most 32 deep"],
-    ["max_batch_size: -1", "c: max_batch_size must be an integer in [0, 4096]; was -1"],
-    ["max_batch_size: TYPE_FP32", 'c: max_batch_size must be an integer in [0, 4096]; was "TYPE_FP32"'],
-    ['input { name: "x" data_type: TYPE_FP8 dims: 1 }', "c: input[0].data_type must be one of TYPE_BOOL"],
-    ['input { name: "x" data_type: TYPE_FP32 dims: [0] }', "c: input[0].dims must be -1 or at least 1; was 0"],
-    ["input { data_type: TYPE_FP32 }", "c: input[0].name must be given; was nothing"],
-    ["input: 5", "c: input must be a message; was 5"],
-    [
-      'input { name: "x" data_type: TYPE_FP32 dims: [4] reshape { shape: [2, 2] } }',
-      "c: input[0].reshape must be absent",
-    ],
-    ["instance_group { count: 0 }", "c: instance_group[0].count must be an integer in [1, 1024]; was 0"],
+describe("protobuf's text format", () => {
+  const refused: [string, string][] = [
+    ["name:", "f:1:6: expected a value, found the end of the file"],
+    ['name: "a"\n  input [ { name: "x" ', "f:2:23: expected a field name or '}', found the end of the file"],
+    ["a: [1, 2", "f:1:9: expected ',' or ']', found the end of the file"],
+    ["a: [1,]", "f:1:7: expected a value, found ']'"],
+    ["a 5", "f:1:3: expected ':' or '{', found '5'"],
+    ["a [5]", "f:1:4: expected ':' or '{', found '5'"],
+    ['a: "unclosed\n', "f:1:4: expected a field, a value or a bracket, found '\"'"],
+    ["}", "f:1:1: expected a field name, found '}'"],
+    ["a { b: 1 >", "f:1:10: expected a field name or '}', found '>'"],
+    ["a: {".repeat(40), "f:1:133: expected messages nested at most 32 deep"],
+    [", a: 1", "f:1:1: expected a field name, found ','"],
+    ["// x", "f:1:1: expected a field, a value or a bracket, found '/'"],
+    ["[type.googleapis.com/x.Y] { a: 1 }", "f:1:1: expected a field name, found '['"],
+    ["a.b: 1", "f:1:2: expected a field, a value or a bracket, found '.'"],
+    ["a: 4b: 5", "f:1:4: expected a number, found '4b'"],
+    ["a: 08", "f:1:4: expected a number, found '08'"],
+    ["a: 1.2.3", "f:1:4: expected a number, found '1.2.3'"],
+    ["a: +1", "f:1:4: expected a field, a value or a bracket, found '+'"],
+    ['a: - "x"', "f:1:6: expected a number, found '\"x\"'"],
+    ['a: "\\q"', "f:1:4: expected an escape sequence of protobuf, found '\\q'"],
+    ['a: "\\400"', "f:1:4: expected an escape sequence of protobuf, found '\\400'"],
+    ["a:\u00a01", "f:1:3: expected a field, a value or a bracket, found '\u00a0'"],
+    ["\u{1f600}", "f:1:1: expected a field, a value or a bracket, found '\u{1f600}'"],
   ];
-  for (const [text, message] of cases)
+  for (const [text, message] of refused)
     test(`refuses ${JSON.stringify(text.slice(0, 50))}`, () => {
-      expect(() => parseTritonConfig(text, "c")).toThrow(message);
+      expect(() => parseTextProto(text, "f")).toThrow(message);
     });
+
+  const strings: [string, Buffer][] = [
+    ['"a" \'b\'\n"c"', Buffer.from("abc")],
+    ['"\\350\\215\\211"', Buffer.from("\u8349")],
+    ['"\\u8349\\U0001F600"', Buffer.from("\u8349\u{1f600}")],
+    ['"\\x41\\x4\\101\\0"', Buffer.from("A\x04A\0")],
+    [`"\\a\\b\\f\\n\\r\\t\\v\\\\\\'\\"\\?"`, Buffer.from("\x07\b\f\n\r\t\v\\'\"?")],
+    ['"\\377"', Buffer.of(255)],
+    ['"a\tb # no comment"', Buffer.from("a\tb # no comment")],
+    ['""', Buffer.alloc(0)],
+  ];
+  for (const [text, bytes] of strings)
+    test(`a string of bytes: ${text}`, () => {
+      expect(parseTextProto(`s: ${text}`, "f")[0]!.values).toEqual([{ kind: "string", at: 3, bytes }]);
+    });
+
+  test("separators, brackets, comments, a byte order mark and any line end", () => {
+    const same = [
+      "a: 1 b { c: -2 } d: [x, y]",
+      "a:1,b<c:-2>,d:[x,y],",
+      "\ufeffa: 1; b: { c: - 2; };\r\nd: [ # c\n x # c ]\r\n, y ];",
+    ].map((text) => JSON.stringify(parseTextProto(text, "f"), (key, value) => (key === "at" ? undefined : value)));
+    expect(new Set(same).size).toBe(1);
+  });
 
   test("any text either parses or is refused with a place; nothing else happens", () => {
     const piece = fc.constantFrom(

@@ -1,13 +1,14 @@
 import type { LogGroup } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { NetworkDelays } from "../core/policy.js";
-import { encodeWindow, LIVE_ON_THREADS, type LivePolicy, SEPARABLE_LIVE, WINDOW_NUMBERS } from "../policies/live.js";
+import { encodeWindow, LIVE_ON_THREADS, type LivePolicy, WINDOW_NUMBERS } from "../policies/live.js";
 import { Bell } from "../threads/bell.js";
 import { type HostSetup, WorkerHost } from "../threads/hosts.js";
 import { createActorBells, createMemory, frontBell, type RingSizes } from "../threads/memory.js";
 import { type ModelId, ThreadedScheduler } from "../threads/threaded-scheduler.js";
 import { WorkerTeam } from "../threads/worker-team.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
+import { policyProblem } from "./host-limits.js";
 import {
   blankDispatch,
   type DispatchRecord,
@@ -102,9 +103,7 @@ export class ThreadsClient implements LiveScheduler {
   }
 
   problemOf(policy: LivePolicy): string | null {
-    if (SEPARABLE_LIVE.includes(policy)) return null;
-    const { threads } = this.options;
-    return `policy must be one of ${SEPARABLE_LIVE.join(", ")} where scheduler.threads is ${threads}; was ${policy}`;
+    return policyProblem(policy, this.options.threads);
   }
 
   start(): Promise<void> {

@@ -1,14 +1,31 @@
-/** What Rubato understands of Triton's `config.pbtxt`. Fields that it has no use for are ignored, not refused. */
+/** What Rubato takes from Triton's `config.pbtxt`; what becomes of each field is in config/triton-fields.ts. */
+import { tritonField } from "../config/triton-fields.js";
 import { ServingError } from "../wire/serving-error.js";
-import { parseTextProto, type TextMessage, type TextValue } from "./text-proto.js";
+import { readTritonText, type TritonMessage, type TritonValue } from "./triton-schema.js";
 
 export interface TritonTensor {
   readonly name: string;
-  /** Open Inference Protocol datatype. */
-  readonly datatype: string;
-  /** Without the batch dimension where max_batch_size > 0. */
-  readonly dims: readonly number[];
+  /** Open Inference Protocol datatype; null: the model file's. */
+  readonly datatype: string | null;
+  /** What clients see, without the batch dimension where max_batch_size > 0; null: as in the model file. */
+  readonly dims: readonly number[] | null;
+  /** What the model has instead of dims; null: dims. */
+  readonly reshape: readonly number[] | null;
   readonly optional: boolean;
+}
+
+export type VersionPolicy =
+  | { readonly kind: "latest"; readonly count: number }
+  | { readonly kind: "all" }
+  | { readonly kind: "specific"; readonly versions: readonly string[] };
+
+export interface QueuePolicy {
+  /** Deadline of a request without a timeout, µs; null: none is said. */
+  readonly timeoutUs: number | null;
+  /** Whether a request's timeout may shorten it. */
+  readonly allowsOverride: boolean;
+  /** null: no bound is said. */
+  readonly requestsMax: number | null;
 }
 
 export interface TritonConfig {
@@ -23,134 +40,179 @@ export interface TritonConfig {
   readonly instanceCount: number | null;
   readonly preferredBatchSizes: readonly number[];
   readonly maxQueueDelayUs: number | null;
-  readonly hasDynamicBatching: boolean;
-  /** "latest", "all" or the listed versions. */
-  readonly versions: "latest" | "all" | readonly number[];
+  readonly queue: QueuePolicy | null;
+  readonly versions: VersionPolicy;
   readonly parameters: Readonly<Record<string, string>>;
+  /** What it asks for and does not get, a sentence each. */
+  readonly warnings: readonly string[];
 }
 
-const DATATYPES: Readonly<Record<string, string>> = {
-  TYPE_BOOL: "BOOL",
-  TYPE_UINT8: "UINT8",
-  TYPE_UINT16: "UINT16",
-  TYPE_UINT32: "UINT32",
-  TYPE_UINT64: "UINT64",
-  TYPE_INT8: "INT8",
-  TYPE_INT16: "INT16",
-  TYPE_INT32: "INT32",
-  TYPE_INT64: "INT64",
-  TYPE_FP16: "FP16",
-  TYPE_BF16: "BF16",
-  TYPE_FP32: "FP32",
-  TYPE_FP64: "FP64",
-  TYPE_STRING: "BYTES",
-};
+/** Rows of one batch. */
+const BATCH_MAX = 4096;
+/** A day, µs: as the longest timeout of rubato.yaml. */
+const TIMEOUT_US_MAX = 86_400e6;
 
-/** @throws ServingError invalid-argument naming file and field, bound and value, or line and column. */
+/** @throws ServingError invalid-argument with every problem, a line each: file, place, field, bound and value. */
 export function parseTritonConfig(text: string, file: string): TritonConfig {
-  const root = new Fields(parseTextProto(text, file), file, "");
-  const batching = root.message("dynamic_batching");
-  const version = root.message("version_policy");
-  const parameters: Record<string, string> = {};
-  for (const entry of root.messages("parameters")) {
-    const value = entry.message("value")?.text("string_value");
-    const key = entry.text("key");
-    if (key !== null) parameters[key] = value ?? "";
-  }
-  const instances = root.messages("instance_group").map((group) => group.integer("count", 1, 1, 1024));
-  const specific = version?.message("specific")?.integers("versions") ?? null;
-  return {
-    name: root.text("name"),
-    platform: root.text("platform"),
-    backend: root.text("backend"),
-    maxBatchSize: root.integer("max_batch_size", 0, 0, 4096),
-    defaultModelFilename: root.text("default_model_filename"),
-    inputs: root.messages("input").map(readTensor),
-    outputs: root.messages("output").map(readTensor),
-    instanceCount: instances.length === 0 ? null : instances.reduce((a, b) => a + b, 0),
-    preferredBatchSizes: batching?.integers("preferred_batch_size") ?? [],
-    maxQueueDelayUs: batching?.has("max_queue_delay_microseconds")
-      ? batching.integer("max_queue_delay_microseconds", 0, 0, Number.MAX_SAFE_INTEGER)
-      : null,
-    hasDynamicBatching: batching !== null,
-    versions: specific ?? (version?.has("all") ? "all" : "latest"),
-    parameters,
+  const problems: string[] = [];
+  const root = readTritonText(text, file, problems);
+  const warnings: string[] = [];
+  judge(root, file, problems, warnings);
+  const config = new ConfigReader(file, problems, warnings).read(root);
+  if (problems.length > 0) throw new ServingError("invalid-argument", problems.join("\n"));
+  return config;
+}
+
+/** Each field that says something, held against the table. One word per field, however often it is given. */
+function judge(root: TritonMessage, file: string, problems: string[], warnings: string[]): void {
+  const told = new Set<string>();
+  const visit = (value: TritonValue, path: string): void => {
+    const field = tritonField(path);
+    const isOwn = field !== null && field.path === path;
+    if (isOwn && field.kind !== "obeyed" && !isDefault(value)) {
+      if (told.has(path)) return;
+      told.add(path);
+      const text = `${file}: ${path}: is not offered: ${field.what}`;
+      (field.kind === "refused" ? problems : warnings).push(text);
+      return;
+    }
+    if (Array.isArray(value)) for (const each of value) visit(each, path);
+    else if (typeof value === "object")
+      for (const [name, each] of Object.entries(value)) visit(each, path === "" ? name : `${path}.${name}`);
   };
+  visit(root, "");
 }
 
-function readTensor(fields: Fields): TritonTensor {
-  const name = fields.text("name");
-  if (name === null || name === "") fields.fail("name", "given", "nothing");
-  const type = fields.text("data_type") ?? "nothing";
-  const datatype = DATATYPES[type];
-  if (datatype === undefined) fields.fail("data_type", `one of ${Object.keys(DATATYPES).join(", ")}`, type);
-  const dims = fields.integers("dims");
-  const wrong = dims.find((dim) => dim < -1 || dim === 0);
-  if (wrong !== undefined) fields.fail("dims", "-1 or at least 1", wrong);
-  // The model sees the reshaped tensor; clients see dims. A reshape that changes the rank cannot be batched blindly.
-  const reshape = fields.message("reshape")?.integers("shape") ?? null;
-  if (reshape !== null && reshape.join() !== dims.join())
-    fields.fail("reshape", "absent or equal to dims (reshaping is not supported)", `[${reshape}]`);
-  return { name, datatype, dims, optional: fields.flag("optional") };
+/** What protobuf does not tell from absent, and messages that set nothing more. A scheduler that is chosen is a choice. */
+function isDefault(value: TritonValue): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  return (
+    value === "" || value === 0 || value === 0n || value === false || value === "REJECT" || value === "FORMAT_NONE"
+  );
 }
 
-class Fields {
+class ConfigReader {
   constructor(
-    private readonly message_: TextMessage,
     private readonly file: string,
-    private readonly path: string,
+    private readonly problems: string[],
+    private readonly warnings: string[],
   ) {}
 
-  has(name: string): boolean {
-    return this.message_.has(name);
+  read(root: TritonMessage): TritonConfig {
+    const batching = messageOf(root.dynamic_batching);
+    const instances = messagesOf(root.instance_group).map((group, i) =>
+      this.within(`instance_group[${i}].count`, numberOf(group.count) ?? 0, 0, 1024),
+    );
+    const parameters: Record<string, string> = {};
+    // A plain assignment of "__proto__" would set the prototype.
+    for (const [key, value] of Object.entries(messageOf(root.parameters) ?? {}))
+      Object.defineProperty(parameters, key, {
+        value: textOf(messageOf(value)?.string_value) ?? "",
+        enumerable: true,
+      });
+    return {
+      name: textOf(root.name),
+      platform: textOf(root.platform),
+      backend: textOf(root.backend),
+      maxBatchSize: this.batchMax(numberOf(root.max_batch_size) ?? 0),
+      defaultModelFilename: textOf(root.default_model_filename),
+      inputs: messagesOf(root.input).map((tensor, i) => this.tensor(tensor, `input[${i}]`)),
+      outputs: messagesOf(root.output).map((tensor, i) => this.tensor(tensor, `output[${i}]`)),
+      // No count is one.
+      instanceCount: instances.length === 0 ? null : instances.reduce((sum, count) => sum + Math.max(1, count), 0),
+      preferredBatchSizes: numbersOf(batching?.preferred_batch_size),
+      maxQueueDelayUs: numberOf(batching?.max_queue_delay_microseconds),
+      queue: this.queue(messageOf(batching?.default_queue_policy)),
+      versions: this.versions(messageOf(root.version_policy)),
+      parameters,
+      warnings: this.warnings,
+    };
   }
 
-  private last(name: string): TextValue | undefined {
-    return this.message_.get(name)?.at(-1);
+  private batchMax(value: number): number {
+    if (value > BATCH_MAX)
+      this.warnings.push(`${this.file}: max_batch_size: batches have at most ${BATCH_MAX} rows; was ${value}`);
+    return Math.min(BATCH_MAX, this.within("max_batch_size", value, 0, 2 ** 31 - 1));
   }
 
-  text(name: string): string | null {
-    const value = this.last(name);
-    if (value === undefined) return null;
-    return typeof value === "string" ? value : this.fail(name, "text", show(value));
+  private queue(policy: TritonMessage | null): QueuePolicy | null {
+    if (policy === null) return null;
+    const field = "dynamic_batching.default_queue_policy.default_timeout_microseconds";
+    const timeoutUs = this.within(field, numberOf(policy.default_timeout_microseconds) ?? 0, 0, TIMEOUT_US_MAX);
+    const requestsMax = numberOf(policy.max_queue_size) ?? 0;
+    return {
+      timeoutUs: timeoutUs === 0 ? null : timeoutUs,
+      allowsOverride: policy.allow_timeout_override === true,
+      requestsMax: requestsMax === 0 ? null : Math.min(requestsMax, 10_000_000),
+    };
   }
 
-  flag(name: string): boolean {
-    const value = this.last(name) ?? false;
-    return typeof value === "boolean" ? value : this.fail(name, "true or false", show(value));
+  private versions(policy: TritonMessage | null): VersionPolicy {
+    if (policy?.all !== undefined) return { kind: "all" };
+    const specific = messageOf(policy?.specific);
+    if (specific !== null) {
+      const versions = ((specific.versions ?? []) as readonly bigint[]).map(String);
+      if (versions.length === 0) this.fail("version_policy.specific.versions", "at least one version", "none");
+      return { kind: "specific", versions };
+    }
+    const count = numberOf(messageOf(policy?.latest)?.num_versions) ?? 0;
+    return { kind: "latest", count: Math.max(1, count) };
   }
 
-  integer(name: string, absent: number, min: number, max: number): number {
-    const value = this.last(name) ?? absent;
-    if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max)
-      this.fail(name, `an integer in [${min}, ${max}]`, show(value));
+  private tensor(tensor: TritonMessage, field: string): TritonTensor {
+    const name = textOf(tensor.name);
+    if (name === null) this.fail(`${field}.name`, "given", "nothing");
+    const type = textOf(tensor.data_type) ?? "TYPE_INVALID";
+    const dims = this.extents(`${field}.dims`, numbersOf(tensor.dims));
+    const shape = messageOf(tensor.reshape);
+    const reshape = shape === null ? null : this.extents(`${field}.reshape.shape`, numbersOf(shape.shape));
+    if (reshape !== null && dims.length === 0) this.fail(`${field}.dims`, "given with reshape", "nothing");
+    else if (reshape !== null && !isReshapeOf(dims, reshape))
+      this.fail(`${field}.reshape.shape`, `as many elements as dims [${dims}], also between -1s`, `[${reshape}]`);
+    return {
+      name: name ?? "",
+      datatype: type === "TYPE_INVALID" ? null : type === "TYPE_STRING" ? "BYTES" : type.slice("TYPE_".length),
+      dims: dims.length === 0 ? null : dims,
+      reshape,
+      optional: tensor.optional === true,
+    };
+  }
+
+  private extents(field: string, extents: readonly number[]): readonly number[] {
+    const wrong = extents.find((extent) => extent < -1 || extent === 0 || !Number.isSafeInteger(extent));
+    if (wrong !== undefined) this.fail(field, `-1 or in [1, ${Number.MAX_SAFE_INTEGER}]`, wrong);
+    return extents;
+  }
+
+  private within(field: string, value: number, min: number, max: number): number {
+    if (value < min || value > max) this.fail(field, `in [${min}, ${max}]`, value);
     return value;
   }
 
-  integers(name: string): number[] {
-    return (this.message_.get(name) ?? []).map((value) =>
-      typeof value === "number" && Number.isInteger(value) ? value : this.fail(name, "integers", show(value)),
-    );
-  }
-
-  message(name: string): Fields | null {
-    return this.messages(name).at(-1) ?? null;
-  }
-
-  messages(name: string): Fields[] {
-    return (this.message_.get(name) ?? []).map((value, i) =>
-      value instanceof Map
-        ? new Fields(value as TextMessage, this.file, `${this.path}${name}[${i}].`)
-        : this.fail(name, "a message", show(value)),
-    );
-  }
-
-  fail(field: string, bound: string, value: unknown): never {
-    throw new ServingError(
-      "invalid-argument",
-      `${this.file}: ${this.path}${field} must be ${bound}; was ${String(value)}`,
-    );
+  private fail(field: string, bound: string, value: unknown): void {
+    this.problems.push(`${this.file}: ${field} must be ${bound}; was ${String(value)}`);
   }
 }
 
-const show = (value: TextValue): string => (typeof value === "object" ? "a message" : JSON.stringify(value));
+/** Axes of open extent keep their order, and what stands between them its number of elements: as Triton asks for. */
+function isReshapeOf(dims: readonly number[], shape: readonly number[]): boolean {
+  const between = (extents: readonly number[]): string => {
+    const counts = [1];
+    for (const extent of extents) {
+      if (extent === -1) counts.push(1);
+      else counts[counts.length - 1]! *= extent;
+    }
+    return counts.join();
+  };
+  return between(dims) === between(shape);
+}
+
+const messageOf = (value: TritonValue | undefined): TritonMessage | null => (value as TritonMessage) ?? null;
+const messagesOf = (value: TritonValue | undefined): readonly TritonMessage[] =>
+  (value as readonly TritonMessage[]) ?? [];
+const numberOf = (value: TritonValue | undefined): number | null => (value === undefined ? null : Number(value));
+const numbersOf = (value: TritonValue | undefined): readonly number[] =>
+  ((value as readonly TritonValue[]) ?? []).map(Number);
+/** Empty is absent, as protobuf has it. */
+const textOf = (value: TritonValue | undefined): string | null =>
+  value === undefined || value === "" ? null : String(value);

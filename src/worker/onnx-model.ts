@@ -85,7 +85,8 @@ export class OnnxModel {
 
   private async execute(feeds: Record<string, OrtTensor>, wanted: readonly string[]): Promise<Record<string, unknown>> {
     try {
-      const fetches = wanted.length === 0 ? this.session.outputNames : wanted;
+      // All that the model serves, which may be fewer than the file has.
+      const fetches = wanted.length === 0 ? this.spec.outputs.map(({ name }) => name) : wanted;
       return (await this.session.run(feeds, fetches as string[])) as Record<string, unknown>;
     } catch (error) {
       throw runtimeError(error);

@@ -96,11 +96,11 @@ export class FakeServer {
         onBroken(error);
       },
       models: {
-        names: () => this.specs.map((spec) => spec.name),
+        names: () => [...new Set(this.specs.map((spec) => spec.name))],
         read: (name) => {
-          const spec = this.specs.find((candidate) => candidate.name === name);
-          if (spec === undefined) throw new ServingError("not-found", `no model '${name}'`);
-          return spec;
+          const versions = this.specs.filter((candidate) => candidate.name === name);
+          if (versions.length === 0) throw new ServingError("not-found", `no model '${name}'`);
+          return versions;
         },
         times: async (spec) => {
           if (this.timesError !== null) throw this.timesError;

@@ -52,7 +52,7 @@ async function measure(
   output: Output,
 ): Promise<{ profile: ModelProfile; file: string | null }> {
   const config = serverConfigOf(options);
-  const { readModel } = await import("../../serve/repository.js");
+  const { readModel } = await import("../../serve/model-reader.js");
   const { autoKind } = await import("../../config/server.js");
   const { ProcessPool } = await import("../../serve/process-pool.js");
   const { profileModel } = await import("../../serve/profiler.js");
