@@ -1,8 +1,8 @@
 /**
  * One inference over gRPC, unary or one message of a stream: from its bytes to those of a reply, or an error, exactly once.
  *
- * Its place at the door is taken before the message is decoded, and given back by its owner (`release`) when the answer
- * has left or nobody waits for it any more.
+ * Its place at the door is taken while the message comes (inlet.ts) and ends with its answer or its stream; a request
+ * that is not over by then is cancelled.
  */
 import type { TimeUs } from "../../core/time.js";
 import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/body-pool.js";
@@ -10,15 +10,14 @@ import { decodeProto, encodeProto, type InferMessage, readInferMessage, writeAns
 import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { scanInferRequest } from "../../wire/proto-scan.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
-import type { Admission } from "../admission.js";
+import type { Place } from "../admission.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Gateway, InferHandler, InferReply } from "../gateway.js";
-import type { Receipt } from "./receipt.js";
+import type { Receipt } from "./reception.js";
 
 export interface CallContext {
   readonly gateway: Gateway;
   readonly options: DoorOptions;
-  readonly admission: Admission;
   readonly bodyPool: BodyPool;
 }
 
@@ -29,8 +28,6 @@ export interface CallContext {
 const DEADLINE_SLACK_US = 5000;
 
 export class InferCallInFlight implements InferHandler {
-  private held = 0;
-  private isAdmitted = false;
   private isOver = false;
   private cancelGateway: (() => void) | null = null;
   private message: InferMessage | null = null;
@@ -40,6 +37,7 @@ export class InferCallInFlight implements InferHandler {
   constructor(
     private readonly context: CallContext,
     private readonly bytes: Buffer,
+    private readonly place: Place,
     private readonly receipt: Receipt,
     private readonly traceparent: string | null,
     /** Gets the bytes of a ModelInferResponse, or the error. Not called after `cancel`. */
@@ -48,9 +46,8 @@ export class InferCallInFlight implements InferHandler {
 
   start(): void {
     try {
-      this.context.admission.enter(this.bytes.byteLength);
-      this.isAdmitted = true;
-      this.held = this.bytes.byteLength;
+      this.place.onEnd(() => this.cancel());
+      if (this.isOver) return;
       if (scanInferRequest(this.bytes).walkedBytes <= DECODE_INLINE_BYTES_MAX) {
         const request = decodeProto(this.bytes);
         this.id = request.id;
@@ -103,13 +100,6 @@ export class InferCallInFlight implements InferHandler {
     this.cancelGateway?.();
   }
 
-  /** Gives the place at the door back; idempotent. */
-  release(): void {
-    if (!this.isAdmitted) return;
-    this.isAdmitted = false;
-    this.context.admission.leave(this.held);
-  }
-
   onReply(reply: InferReply): void {
     if (this.isOver) return;
     this.cancelGateway = null;
@@ -121,8 +111,12 @@ export class InferCallInFlight implements InferHandler {
       else
         this.context.bodyPool.encodeProto(reply, id, (error, response) => {
           if (this.isOver) return;
-          if (error !== null) this.fail(error);
-          else this.answer(response!);
+          try {
+            if (error !== null) throw error;
+            this.answer(response!);
+          } catch (refusal) {
+            this.fail(refusal);
+          }
         });
     } catch (error) {
       this.fail(error);
@@ -136,10 +130,8 @@ export class InferCallInFlight implements InferHandler {
   }
 
   private answer(response: Uint8Array): void {
-    if (this.isAdmitted) {
-      this.context.admission.hold(response.byteLength);
-      this.held += response.byteLength;
-    }
+    // Refused where the client has not read what it was sent before: an answer is held until it is.
+    this.place.grow(response.byteLength);
     this.end("ok", "");
     this.done(null, response);
   }

@@ -22,31 +22,51 @@ import { Admission } from "../admission.js";
 import { BODY_BYTES_MAX_DEFAULT, type Door, type DoorOptions } from "../door.js";
 import type { Gateway } from "../gateway.js";
 import { type CallContext, InferCallInFlight } from "./call.js";
+import { type ConnectionLimits, Connections } from "./connections.js";
 import { ExternalScaler } from "./external-scaler.js";
 import { Health } from "./health.js";
 import { createMethods } from "./methods.js";
-import { receiptInterceptor, receiptOf } from "./receipt.js";
+import { receptionInterceptor, receptionOf } from "./reception.js";
 import { statusOf } from "./status.js";
 import { serveStream } from "./stream.js";
 
-export interface GrpcDoorOptions extends DoorOptions {
+export interface GrpcDoorOptions extends DoorOptions, ConnectionLimits {
   /** Streams open at once on one connection; default 2048. Further calls wait at the client. */
   readonly concurrentStreamsMax?: number;
 }
 
+const { modelInfer: MODEL_INFER, modelStreamInfer: MODEL_STREAM_INFER } = GRPCInferenceServiceService;
+/** A message that is no inference: names, and few of them. */
+const OTHER_MESSAGE_BYTES_MAX = 64 * 1024;
+
 export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions): Promise<Door> {
+  const messageBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX_DEFAULT;
+  const admission = new Admission(options);
+  const connections = new Connections(admission, options, messageBytesMax);
+  const inference: ReadonlySet<string> = new Set([MODEL_INFER.path, MODEL_STREAM_INFER.path]);
+  const reception = receptionInterceptor(
+    connections,
+    (path) => {
+      const isInference = inference.has(path);
+      return {
+        isInference,
+        bytesMax: isInference ? messageBytesMax : Math.min(messageBytesMax, OTHER_MESSAGE_BYTES_MAX),
+      };
+    },
+    (error) => options.onAnswer?.("grpc", error.code, error.details.reason ?? error.code),
+  );
   const server = new Server({
-    "grpc.max_receive_message_length": options.bodyBytesMax ?? BODY_BYTES_MAX_DEFAULT,
+    // Also of what is inflated; messages that announce more are refused before (inlet.ts).
+    "grpc.max_receive_message_length": messageBytesMax,
     "grpc.max_send_message_length": -1,
     // A peer that is gone without a word is noticed within a minute and a half.
     "grpc.keepalive_time_ms": 60_000,
     "grpc.keepalive_timeout_ms": 20_000,
     "grpc.max_concurrent_streams": options.concurrentStreamsMax ?? 2048,
-    interceptors: [receiptInterceptor],
+    interceptors: [reception],
   });
-  const admission = new Admission(options);
   const bodyPool = new BodyPool({ threads: options.parserThreads ?? 1 });
-  const context: CallContext = { gateway, options, admission, bodyPool };
+  const context: CallContext = { gateway, options, bodyPool };
   const health = new Health(gateway);
   server.addService(inferenceService(), {
     ...createMethods(gateway, options),
@@ -61,6 +81,7 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
 
   const host = options.host ?? "127.0.0.1";
   const port = await bind(server, `${host.includes(":") ? `[${host}]` : host}:${options.port}`);
+  connections.attach(server);
   let closed: Promise<void> | null = null;
   return {
     port,
@@ -77,6 +98,7 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
         const timer = setTimeout(() => server.forceShutdown(), graceMs);
         server.tryShutdown(() => {
           clearTimeout(timer);
+          connections.close();
           bodyPool.close().then(resolve, resolve);
         });
       });
@@ -92,11 +114,10 @@ function inferenceService(): ServiceDefinition {
     responseSerialize: (message: Uint8Array): Buffer =>
       Buffer.from(message.buffer, message.byteOffset, message.byteLength),
   };
-  const { modelInfer, modelStreamInfer } = GRPCInferenceServiceService;
   return {
     ...GRPCInferenceServiceService,
-    modelInfer: { ...modelInfer, ...bytes },
-    modelStreamInfer: { ...modelStreamInfer, ...bytes },
+    modelInfer: { ...MODEL_INFER, ...bytes },
+    modelStreamInfer: { ...MODEL_STREAM_INFER, ...bytes },
   } as unknown as ServiceDefinition;
 }
 
@@ -106,22 +127,18 @@ function serveUnary(
   callback: sendUnaryData<Uint8Array>,
 ): void {
   const traceparent = call.metadata.get("traceparent")[0];
-  const inFlight = new InferCallInFlight(
+  const reception = receptionOf(call.metadata);
+  new InferCallInFlight(
     context,
     call.request,
-    receiptOf(call.metadata),
+    reception.inlet.take(),
+    reception,
     typeof traceparent === "string" ? traceparent : null,
     (error, response) => {
       if (error === null) callback(null, response!);
       else callback(statusOf(error));
     },
-  );
-  // Follows every end, also the normal one: the answer has left, or the client has.
-  call.on("cancelled", () => {
-    inFlight.cancel();
-    inFlight.release();
-  });
-  inFlight.start();
+  ).start();
 }
 
 function addReflection(server: Server): void {

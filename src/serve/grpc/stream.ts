@@ -8,21 +8,24 @@ import { wrapInStream, writeProtoParameters } from "../../wire/infer-proto.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { ModelInferResponse, ModelStreamInferResponse } from "../../wire/proto/inference.js";
 import type { ServingError } from "../../wire/serving-error.js";
+import type { Place } from "../admission.js";
+import { servingErrorOf } from "../door.js";
 import { type CallContext, InferCallInFlight } from "./call.js";
-import { receiptOf } from "./receipt.js";
+import { receptionOf } from "./reception.js";
 import { statusOf } from "./status.js";
 
 /** Requests of one stream in flight; beyond it the stream is not read, which the client feels as flow control. */
 const STREAM_IN_FLIGHT_MAX = 256;
 
 interface Slot {
-  readonly call: InferCallInFlight;
+  /** null: there was no place for it. */
+  readonly place: Place | null;
   /** Bytes of a ModelStreamInferResponse. */
   answer: Uint8Array | null;
 }
 
 export function serveStream(context: CallContext, stream: ServerDuplexStream<Buffer, Uint8Array>): void {
-  const { deadlineAt } = receiptOf(stream.metadata);
+  const { deadlineAt, inlet } = receptionOf(stream.metadata);
   const wantsStatus = stream.metadata.get("triton_grpc_error")[0] === "true";
   const traceparent = stream.metadata.get("traceparent")[0];
   const slots: Slot[] = [];
@@ -32,9 +35,8 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
 
   const flush = (): void => {
     while (slots.length > 0 && slots[0]!.answer !== null && canWrite && !isOver) {
-      const { call, answer } = slots.shift()!;
-      canWrite = stream.write(answer!);
-      call.release();
+      const { place, answer } = slots.shift()!;
+      canWrite = stream.write(answer!, () => place?.end());
     }
     if (slots.length < STREAM_IN_FLIGHT_MAX && canWrite) stream.resume();
     if (hasEnded && slots.length === 0 && !isOver) {
@@ -42,34 +44,44 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
       stream.end();
     }
   };
+  const settle = (slot: Slot, error: ServingError | null, response: Uint8Array | null, id: string): void => {
+    if (isOver) return;
+    if (error !== null && wantsStatus) {
+      abandon();
+      stream.emit("error", statusOf(error));
+      return;
+    }
+    slot.answer = error === null ? wrapInStream(response!) : errorAnswer(error, id);
+    flush();
+  };
   const abandon = (): void => {
     isOver = true;
-    for (const { call } of slots) {
-      call.cancel();
-      call.release();
-    }
+    for (const { place } of slots) place?.end();
     slots.length = 0;
   };
 
   stream.on("data", (bytes: Buffer) => {
     if (isOver) return;
+    let place: Place;
+    try {
+      place = inlet.take();
+    } catch (thrown) {
+      const refusal = servingErrorOf(thrown, context.options);
+      context.options.onAnswer?.("grpc", refusal.code, refusal.details.reason ?? refusal.code);
+      const slot: Slot = { place: null, answer: null };
+      slots.push(slot);
+      settle(slot, refusal, null, "");
+      return;
+    }
+    const slot: Slot = { place, answer: null };
     const call = new InferCallInFlight(
       context,
       bytes,
+      place,
       { receivedAt: monotonicNow(), deadlineAt },
       typeof traceparent === "string" ? traceparent : null,
-      (error, response) => {
-        if (isOver) return;
-        if (error !== null && wantsStatus) {
-          abandon();
-          stream.emit("error", statusOf(error));
-          return;
-        }
-        slot.answer = error === null ? wrapInStream(response!) : errorAnswer(error, call.id);
-        flush();
-      },
+      (error, response) => settle(slot, error, response, call.id),
     );
-    const slot: Slot = { call, answer: null };
     slots.push(slot);
     if (slots.length >= STREAM_IN_FLIGHT_MAX) stream.pause();
     call.start();

@@ -1,0 +1,160 @@
+/** Clients that send halves, read nothing, or never end: what they hold is bounded, and is given back while they stay. */
+import type { ClientHttp2Session } from "node:http2";
+import { afterEach, expect, test } from "vitest";
+import type { GrpcDoorOptions } from "../../src/serve/grpc/door.js";
+import { type Doors, fp32, grpcInfer, openDoors, until } from "./harness.js";
+import { connect, framed, INFER, inferMessage, open, STREAM_INFER } from "./raw-grpc.js";
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+let doors: Doors;
+const sessions: ClientHttp2Session[] = [];
+const start = async (options: Partial<GrpcDoorOptions>): Promise<void> => {
+  doors = await openDoors(options);
+};
+const session = (settings = {}): ClientHttp2Session => {
+  const opened = connect(doors.grpc.port, settings);
+  sessions.push(opened);
+  return opened;
+};
+afterEach(async () => {
+  for (const opened of sessions.splice(0)) opened.destroy();
+  await doors.close();
+});
+
+const good = async (): Promise<void> => {
+  const { error } = await grpcInfer(doors, {
+    modelName: "identity_FP32",
+    inputs: [{ name: "x", datatype: "FP32", shape: [1n] }],
+    rawInputContents: [fp32(1)],
+  });
+  expect(error).toBe(null);
+};
+const givenBack = () =>
+  until(
+    () => doors.grpc.inFlight === 0 && doors.grpc.inFlightBytes === 0 && doors.gateway.inFlight === 0,
+    "given back",
+  );
+
+test("grpc: half a message is counted as it comes, for so long, and leaves room for other connections", async () => {
+  await start({ inFlightBytesMax: 8 * MIB, bodyBytesMax: MIB, requestTimeoutMs: 500 });
+  const halves = session();
+  const calls = Array.from({ length: 4 }, () => open(halves, INFER));
+  for (const { stream } of calls) stream.write(framed(Buffer.alloc(900 * KIB), MIB));
+  // Two of the largest are what one connection may hold.
+  const refused = calls.map(({ status }) => status);
+  await until(() => doors.grpc.inFlightBytes > 1700 * KIB, "counted");
+  expect(doors.grpc.inFlightBytes).toBeLessThanOrEqual(2 * MIB);
+  await good();
+  expect((await Promise.all(refused)).sort()).toEqual([
+    "4 message-timeout",
+    "4 message-timeout",
+    "8 connection-full",
+    "8 connection-full",
+  ]);
+  await givenBack();
+  expect(halves.destroyed).toBe(false);
+  expect(doors.answers.filter((answer) => answer === "grpc deadline-exceeded message-timeout").length).toBe(2);
+  expect(doors.answers.filter((answer) => answer === "grpc resource-exhausted connection-full").length).toBe(2);
+});
+
+test("grpc: a call that sends nothing, or never says that it ends, is ended", async () => {
+  await start({ requestTimeoutMs: 300 });
+  const silent = session();
+  const nothing = open(silent, INFER);
+  const whole = open(silent, INFER);
+  whole.stream.write(framed(inferMessage("identity_FP32", fp32(1))));
+  expect([await nothing.status, await whole.status]).toEqual(["4 message-timeout", "4 message-timeout"]);
+  // A stream between two messages owes nothing; in the middle of one it does.
+  const stream = open(silent, STREAM_INFER);
+  stream.stream.resume();
+  stream.stream.write(framed(inferMessage("identity_FP32", fp32(1))));
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  expect(stream.stream.closed).toBe(false);
+  stream.stream.write(Buffer.from([0, 0]));
+  expect(await stream.status).toBe("4 message-timeout");
+  await givenBack();
+});
+
+test("grpc: a message that announces too much is refused at once", async () => {
+  await start({ bodyBytesMax: MIB });
+  const client = session();
+  const call = open(client, INFER);
+  call.stream.write(framed(Buffer.alloc(0), MIB + 1));
+  expect(await call.status).toBe("8 body-too-large");
+  const small = open(client, "/inference.GRPCInferenceService/RepositoryIndex");
+  small.stream.write(framed(Buffer.alloc(0), 64 * KIB + 1));
+  expect(await small.status).toBe("8 body-too-large");
+  await Promise.all([call, small].map(({ stream }) => until(() => stream.closed, "closed")));
+});
+
+test("grpc: a client that reads nothing is cut off, and what it held is free again", async () => {
+  await start({ writeTimeoutMs: 400 });
+  const slow = session({ initialWindowSize: 0 });
+  for (let index = 0; index < 3; index++)
+    open(slow, INFER).stream.end(framed(inferMessage("identity_FP32", Buffer.alloc(100 * KIB))));
+  await until(() => doors.grpc.inFlightBytes > 600 * KIB, "requests and answers held");
+  await good();
+  await until(() => slow.destroyed, "connection closed");
+  await givenBack();
+});
+
+test("grpc: of a connection that moves, only the call that is not read ends", async () => {
+  await start({ writeTimeoutMs: 400 });
+  const client = session();
+  const stuck = open(client, INFER);
+  stuck.stream.pause();
+  stuck.stream.end(framed(inferMessage("identity_FP32", Buffer.alloc(4 * MIB))));
+  const reads = setInterval(() => {
+    const call = open(client, INFER);
+    call.stream.resume();
+    call.stream.end(framed(inferMessage("identity_FP32", fp32(1))));
+  }, 50);
+  await until(() => doors.grpc.inFlightBytes > 4 * MIB, "held");
+  await until(() => doors.grpc.inFlightBytes < MIB, "given back");
+  clearInterval(reads);
+  expect(client.destroyed).toBe(false);
+});
+
+test("grpc: unread answers of a connection are bounded: the next is refused, and others go on", async () => {
+  await start({ inFlightBytesMax: 16 * MIB, bodyBytesMax: MIB });
+  const slow = session({ initialWindowSize: 0 });
+  const calls = Array.from({ length: 12 }, () => open(slow, INFER));
+  for (const { stream } of calls) stream.end(framed(inferMessage("identity_FP32", Buffer.alloc(500 * KIB))));
+  const refused = await Promise.race(calls.map(({ status }) => status));
+  expect(refused).toBe("8 connection-full");
+  expect(doors.grpc.inFlightBytes).toBeLessThanOrEqual(4 * MIB);
+  await good();
+});
+
+test("grpc: answers of a stream are held until they have left", async () => {
+  await start({ writeTimeoutMs: 400 });
+  const slow = session({ initialWindowSize: 0 });
+  const { stream } = open(slow, STREAM_INFER);
+  for (let index = 0; index < 8; index++) stream.write(framed(inferMessage("identity_FP32", Buffer.alloc(20 * KIB))));
+  await until(() => doors.grpc.inFlightBytes > 320 * KIB, "requests and answers held");
+  expect(doors.grpc.inFlight).toBe(8);
+  await until(() => slow.destroyed, "connection closed");
+  await givenBack();
+});
+
+test("grpc: a stream of reflection is read no further than its answers are", async () => {
+  await start({});
+  const slow = session({ initialWindowSize: 0 });
+  const { stream } = open(slow, REFLECT);
+  const listServices = framed(Buffer.from([0x3a, 0]));
+  const requests = 100_000;
+  stream.write(Buffer.concat(Array.from({ length: requests }, () => listServices)));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  // The client still holds nearly all: HTTP/2's window is closed to it.
+  expect(stream.writableLength).toBeGreaterThan(requests * listServices.byteLength * 0.8);
+});
+
+test("grpc: a stream of an unknown method is closed, whatever it goes on to send", async () => {
+  await start({});
+  const { stream, status } = open(session(), "/nobody/Nothing");
+  expect(await status).toBe("12");
+  await until(() => stream.closed, "closed");
+});
