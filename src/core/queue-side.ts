@@ -102,29 +102,25 @@ export class QueueSide {
   /** @returns false when the table of live requests is full: the request has not entered. */
   arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): boolean {
     const queue = this.queue(key);
-    const handle = this.requests.add(key, tag, arrivalAt, deadline - this.delaysOf(key).responseUs);
+    const handle = this.enter(key, tag, arrivalAt, deadline);
     if (handle < 0) return false;
     if (queue.length >= this.specs[key]!.lengthMax) this.drop(handle, DROP_QUEUE_FULL, at);
     else queue.arrived(handle, at);
     return true;
   }
 
-  /**
-   * One of several that come together: the caller refreshes the queue when all have, or when it is full.
-   * @returns its handle, not QUEUED any more when the queue was full; -1 when the table of live requests is.
-   */
+  /** One of several that come together: the caller refreshes the queue afterwards. @returns its handle; -1: there is no room. */
   join(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): RequestHandle {
     const queue = this.queue(key);
     if (queue.joined === undefined) violated(`queue ${key} takes no requests together`);
-    const handle = this.requests.add(key, tag, arrivalAt, deadline - this.network.responseUs);
-    if (handle < 0) return -1;
-    if (this.isFull(key)) this.drop(handle, DROP_QUEUE_FULL, at);
-    else queue.joined(handle, at);
+    if (queue.length >= this.specs[key]!.lengthMax) return -1;
+    const handle = this.enter(key, tag, arrivalAt, deadline);
+    if (handle >= 0) queue.joined(handle, at);
     return handle;
   }
 
-  isFull(key: QueueKey): boolean {
-    return this.queue(key).length >= this.specs[key]!.lengthMax;
+  private enter(key: QueueKey, tag: number, arrivalAt: number, deadline: number): RequestHandle {
+    return this.requests.add(key, tag, arrivalAt, deadline - this.delaysOf(key).responseUs);
   }
 
   cancel(handle: RequestHandle, at: number): void {

@@ -220,15 +220,19 @@ export class QueueActor implements QueueView {
    * find a batch anew for every request was half of what a request cost.
    */
   private arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number): void {
-    const { side, requests, now } = this;
-    // Whoever can no longer be in time makes room.
+    const { side, now } = this;
+    const heldAt = Math.min(arrivalAt, now);
+    let handle = side.join(key, tag, heldAt, deadline, now);
     if (this.isJoined[key] === 0) {
       this.isJoined[key] = 1;
       this.joinedKeys[this.joinedCount++] = key;
-    } else if (side.isFull(key)) side.queue(key).refresh(now);
-    const handle = side.join(key, tag, Math.min(arrivalAt, now), deadline, now);
+    } else if (handle < 0) {
+      // Whoever can no longer be in time makes room.
+      side.queue(key).refresh(now);
+      handle = side.join(key, tag, heldAt, deadline, now);
+    }
     if (handle < 0) this.outbox.ended(tag, DROPPED, DROP_QUEUE_FULL, -1, now);
-    else if (requests.state[handle] === QUEUED) this.handleOf[tag] = handle;
+    else this.handleOf[tag] = handle;
   }
 
   private refreshJoined(): void {
