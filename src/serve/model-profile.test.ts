@@ -7,6 +7,7 @@ import { emulatedSpec, modelSpec, padded, tensorSpec } from "../../test/support/
 import { fitLine } from "./linear-fit.js";
 import {
   fitProfile,
+  implausibility,
   interpolateTable,
   type ModelProfile,
   type ProfilePoint,
@@ -168,4 +169,36 @@ test("a stored profile that was cut or edited is measured anew: numbers out of b
     expect(loadProfile(spec, environment, null)).toBeNull();
   }
   rmSync(folder, { recursive: true });
+});
+
+test("a stored profile that cannot be true is measured anew", () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "rubato-profile-"));
+  const spec = modelSpec({ name: "m", version: "1", folder, batchSizeMax: 4 });
+  saveProfile(spec, profile(4, [point(null, 1, 10), point(null, 4, 60e6)]), null);
+  expect(loadProfile(spec, environment, null)?.staleness).toContain("a batch of 4 takes");
+  rmSync(folder, { recursive: true });
+});
+
+describe("points that cannot all be times of one model", () => {
+  const at = (batchSize: number, aloneUs: number, busyUs = aloneUs): ModelProfile["points"][number] => {
+    const times = (us: number) => ({ p50Us: us, p90Us: us, p99Us: us, runs: 3 });
+    return { extent: null, batchSize, alone: times(aloneUs), busy: times(busyUs) };
+  };
+  const problemOf = (...points: ModelProfile["points"]): string | null => implausibility(profile(8, [...points]));
+
+  test("times of any real shape are believed, with noise", () => {
+    expect(problemOf(at(1, 100), at(2, 190), at(4, 390), at(8, 800))).toBeNull();
+    expect(problemOf(at(1, 10_000), at(2, 9000), at(4, 10_100), at(8, 10_050))).toBeNull();
+    expect(problemOf(at(1, 0), at(2, 0))).toBeNull();
+  });
+
+  test("a batch that takes far more than its size says, or far less than a smaller one, is not", () => {
+    expect(problemOf(at(1, 45), at(2, 60e6), at(4, 60e6))).toContain("a batch of 2 takes");
+    expect(problemOf(at(1, 10_000), at(2, 4000))).toBe("a batch of 2 takes 0.40 times as long as one of 1");
+  });
+
+  test("nor are times with all at work that one alone contradicts", () => {
+    expect(problemOf(at(1, 100, 1e6))).toContain("a batch of 1 takes 10000.00 times as long");
+    expect(problemOf(at(1, 1000, 10))).toContain("a batch of 1 takes 0.05 times as long");
+  });
 });

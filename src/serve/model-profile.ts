@@ -111,6 +111,39 @@ function valueAt(points: readonly { x: number; y: number }[], x: number): number
     : before.y + ((after.y - before.y) * (x - before.x)) / (after.x - before.x);
 }
 
+/** Noise makes a larger batch look faster than a smaller one, but not by more than this. */
+const SHRINKS_MAX = 2;
+/** A batch may take this many times as long as its size says, compared with the next smaller one: memory that no longer fits. */
+const GROWS_MAX = 4;
+/** All accelerators at once: slower than one alone by their number (one core for all) and this; faster never, but for noise. */
+const BUSY_MAX = 4;
+/** Below this times are the clock's. */
+const TIME_US_MIN = 50;
+
+/** Why the points cannot all be times of one model; null: they can. What was edited, cut or planted is measured anew. */
+export function implausibility(profile: ModelProfile): string | null {
+  const accelerators = Math.max(1, profile.environment.accelerators);
+  const usOf = ({ p50Us }: Quantiles): number => Math.max(TIME_US_MIN, p50Us);
+  const shown = ({ batchSize, extent }: ProfilePoint): string =>
+    extent === null ? `a batch of ${batchSize}` : `a batch of ${batchSize} of extent ${extent}`;
+  for (const point of profile.points) {
+    const times = usOf(point.busy) / usOf(point.alone);
+    if (times > BUSY_MAX * accelerators || times * SHRINKS_MAX < 1)
+      return `${shown(point)} takes ${times.toFixed(2)} times as long on ${accelerators} accelerators as on one`;
+  }
+  for (const extent of extentsOf(profile.points)) {
+    const own = profile.points.filter((point) => point.extent === extent).sort((a, b) => a.batchSize - b.batchSize);
+    for (const [i, point] of own.entries()) {
+      const before = own[i - 1];
+      if (before === undefined) continue;
+      const times = usOf(point.alone) / usOf(before.alone);
+      if (times * SHRINKS_MAX < 1 || times > GROWS_MAX * (point.batchSize / before.batchSize))
+        return `${shown(point)} takes ${times.toFixed(2)} times as long as one of ${before.batchSize}`;
+    }
+  }
+  return null;
+}
+
 /** An emulated model needs no measurement: its specification is its profile, on an accelerator of scale 1. */
 export function profileOfEmulated(spec: ModelSpec): ModelProfile {
   const batchMax = Math.max(1, spec.batchSizeMax);

@@ -1,8 +1,21 @@
-/** Profiles on disk: beside the model where its folder can be written, else in a cache folder. */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+/** Profiles on disk: beside the model where its folder can be written, else in the user's own cache folder (profile-folder). */
+import { randomUUID } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../config/model.js";
-import { type ModelProfile, PROFILE_SCHEMA, type ProfileEnvironment } from "./model-profile.js";
+import { implausibility, type ModelProfile, PROFILE_SCHEMA, type ProfileEnvironment } from "./model-profile.js";
+import { isOwn } from "./profile-folder.js";
 import { profiledExtents } from "./profiler.js";
 
 /** A larger file is not a profile. */
@@ -31,10 +44,11 @@ export function saveProfile(spec: ModelSpec, profile: ModelProfile, cacheDir: st
 }
 
 function write(file: string, profile: ModelProfile): boolean {
-  const draft = `${file}.${process.pid}`;
+  // A name that nobody can guess, made by us or not at all: a link laid in its place is not followed. Renaming replaces links.
+  const draft = `${file}.${randomUUID()}`;
   try {
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(draft, `${JSON.stringify(profile, null, 1)}\n`);
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
+    writeFileSync(draft, `${JSON.stringify(profile, null, 1)}\n`, { flag: "wx", mode: 0o644 });
     renameSync(draft, file);
     return true;
   } catch {
@@ -65,13 +79,21 @@ export function loadProfile(
   return null;
 }
 
+/** As it is there, if it is a file of ours, of root's or of the owner of its folder, that not everyone can write; no link is followed. */
 function read(file: string): ModelProfile | null {
+  let handle: number | null = null;
   try {
-    if (!existsSync(file) || statSync(file).size > PROFILE_BYTES_MAX) return null;
-    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
+    handle = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const stats = fstatSync(handle);
+    const owners = [process.getuid?.(), 0, lstatSync(path.dirname(file)).uid];
+    if (!stats.isFile() || stats.size > PROFILE_BYTES_MAX || !isOwn(stats, owners) || (stats.mode & 0o002) !== 0)
+      return null;
+    const value: unknown = JSON.parse(readFileSync(handle, "utf8"));
     return isProfile(value) ? value : null;
   } catch {
     return null;
+  } finally {
+    if (handle !== null) closeSync(handle);
   }
 }
 
@@ -103,6 +125,7 @@ function stalenessOf(profile: ModelProfile, spec: ModelSpec, environment: Profil
   const batchMax = Math.max(1, spec.batchSizeMax);
   const then = profile.environment;
   return (
+    implausibility(profile) ??
     differs("version", profile.version, spec.version) ??
     differs(
       "extents",

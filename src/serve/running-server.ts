@@ -1,7 +1,5 @@
 /** A whole server from its configuration: log, workers, scheduler, models, doors; and its end. */
 import { closeSync, openSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import type { ServerConfig } from "../config/server.js";
 import { Planner } from "../planning/planner.js";
 import { LIVE_DEFAULTS } from "../policies/live.js";
@@ -10,6 +8,7 @@ import type { Door } from "./door.js";
 import { hostLimits } from "./host-limits.js";
 import { createLog, type Log } from "./log.js";
 import { ProcessPool } from "./process-pool.js";
+import { profileFolder } from "./profile-folder.js";
 import { RepositorySource } from "./repository-source.js";
 import { Server } from "./server.js";
 import { Tracer } from "./tracing.js";
@@ -60,11 +59,17 @@ export async function runServer(
     warmUpMs: workers.warmUpUs / 1000,
     memoryBytesMax: workers.memoryMaxBytes,
   });
+  const cache = profileFolder();
+  if (cache.problem !== null)
+    log.warn(
+      { because: cache.problem },
+      "profiles are kept beside their models, or not at all: there is no private cache folder",
+    );
   const source = new RepositorySource(pool, log, {
     folder: config.modelsDir,
     profileBudgetMs: profile.budgetUs / 1000,
     refresh: profile.refresh,
-    cacheDir: path.join(tmpdir(), "rubato-profiles"),
+    cacheDir: cache.folder,
     host: hostLimits(config),
   });
   const server = new Server({

@@ -1,6 +1,4 @@
 /** `rubato profile`: how long batches of a model take, alone and with its whole group at work. */
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { Command } from "commander";
 import { GROUP_AUTO } from "../../config/model.js";
 import type { ModelProfile, ProfileFit } from "../../serve/model-profile.js";
@@ -57,6 +55,7 @@ async function measure(
   const { ProcessPool } = await import("../../serve/process-pool.js");
   const { profileModel } = await import("../../serve/profiler.js");
   const { saveProfile } = await import("../../serve/profile-store.js");
+  const { profileFolder } = await import("../../serve/profile-folder.js");
   const kind = autoKind(config);
   const read = readModel(config.modelsDir, name, kind === undefined ? {} : { autoKind: kind });
   // The groups of placement are alike, and so are the profiles measured on them.
@@ -85,7 +84,7 @@ async function measure(
     });
     if (output.interactive && !options.json) output.note("\r\x1b[K");
     const isKept = options.dryRun !== true && spec.emulated === null;
-    return { profile, file: isKept ? saveProfile(spec, profile, path.join(tmpdir(), "rubato-profiles")) : null };
+    return { profile, file: isKept ? saveProfile(spec, profile, profileFolder().folder) : null };
   } finally {
     await pool.stop(1000);
   }
