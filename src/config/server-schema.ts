@@ -49,12 +49,38 @@ const http = z
       .max(1_000_000)
       .default(16_384)
       .describe("Open connections; beyond it a connection is closed as it opens."),
+    connection_in_flight_max: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(256)
+      .describe("Inferences in flight on one connection (HTTP pipelining); more are refused (429)."),
+    address_share_max: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.5)
+      .describe(
+        "Part of in_flight_max, in_flight_max_bytes and connections_max that one remote address may hold (429); of IPv6 " +
+          "a /64 counts as one. Not for addresses in proxies.",
+      ),
+    proxies: z
+      .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))
+      .max(256)
+      .default(["127.0.0.0/8", "::1"])
+      .describe(
+        "Addresses and networks of reverse proxies and gateways: they speak for many clients, so address_share_max is " +
+          "theirs to impose.",
+      ),
     json_threads: z
       .int()
       .min(1)
       .max(64)
-      .default(1)
-      .describe("Threads that parse JSON bodies over 64 KiB, so that they delay nobody."),
+      .default(2)
+      .describe(
+        "Threads that parse JSON bodies over 64 KiB, so that they delay nobody; of two or more the first takes none " +
+          "over 1 MiB.",
+      ),
   })
   .describe("HTTP: Open Inference Protocol, metrics, health.");
 

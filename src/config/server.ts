@@ -51,6 +51,9 @@ export interface ServerConfig {
     readonly inFlightMax: number;
     readonly inFlightMaxBytes: number;
     readonly connectionsMax: number;
+    readonly connectionInFlightMax: number;
+    readonly addressShareMax: number;
+    readonly proxies: readonly string[];
     readonly jsonThreads: number;
   };
   /** Null: no gRPC door. */
@@ -155,6 +158,9 @@ export function serverConfigFrom(
       inFlightMax: http.in_flight_max,
       inFlightMaxBytes: http.in_flight_max_bytes,
       connectionsMax: http.connections_max,
+      connectionInFlightMax: http.connection_in_flight_max,
+      addressShareMax: http.address_share_max,
+      proxies: http.proxies,
       jsonThreads: http.json_threads,
     },
     grpc:

@@ -25,7 +25,7 @@ export interface DoorOptions extends AdmissionLimits {
   readonly version: string;
   /** Largest request body in bytes, compressed and not; default 64 MiB. Larger: 413 / RESOURCE_EXHAUSTED. */
   readonly bodyBytesMax?: number;
-  /** Threads for JSON and typed contents over 64 KiB; default 1. They start when first needed. */
+  /** Threads for JSON and typed contents over 64 KiB; default 2. They start when first needed. */
   readonly parserThreads?: number;
   /** Called once per inference answered, with "ok" or the error's code and reason: for counters. */
   readonly onAnswer?: (protocol: "http" | "grpc", code: ErrorCode | "ok", reason: string) => void;
@@ -40,6 +40,8 @@ export interface Door {
   /** Requests in flight and their bytes. */
   readonly inFlight: number;
   readonly inFlightBytes: number;
+  /** Bodies waiting for a parser's thread, or on it. */
+  readonly parsing?: number;
   /**
    * Refuses new connections, lets what is in flight finish for at most `graceMs`, then cuts the rest.
    * Resolves when nothing is open any more; idempotent.

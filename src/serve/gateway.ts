@@ -33,6 +33,9 @@ export interface InferCall {
   readonly byteLength: number;
 }
 
+/** A call that a door refused before the gateway saw it, as far as it was known. */
+export type RefusedCall = Pick<InferCall, "model" | "version" | "receivedAt" | "traceparent">;
+
 export interface InferReply {
   readonly model: string;
   readonly version: string;
@@ -78,9 +81,14 @@ export interface StatisticDuration {
   readonly ns: number;
 }
 
+/** Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. */
+export type MetricsFormat = "prometheus" | "openmetrics";
+
 export interface Gateway {
   /** Starts one inference. Returns a function that cancels it (idempotent; after it neither handler method is called). Throws ServingError for what is refused at once (unknown model, wrong tensors, draining). */
   infer(call: InferCall, handler: InferHandler): () => void;
+  /** A door refused a call without asking: for counters and traces. */
+  refused(call: RefusedCall, error: ServingError): void;
   readonly live: boolean;
   /** Accepting work: required models loaded, not draining. */
   readonly ready: boolean;
@@ -91,10 +99,11 @@ export interface Gateway {
   /** null or "" = all models. */
   statistics(name: string | null, version: string): readonly ModelStatistics[];
   repositoryIndex(onlyReady: boolean): readonly RepositoryIndexEntry[];
+  /** Throws ServingError unless models are loaded and unloaded by request: to be asked before a body is read. */
+  checkControl(what: "load" | "unload"): void;
   load(name: string, parameters: Readonly<Record<string, ParameterValue>>): Promise<void>;
   unload(name: string): Promise<void>;
   /** How many accelerators each group needs, for those who add and remove them. */
   scaling(): readonly GroupScaling[];
-  /** Prometheus text. */
-  metrics(): Promise<string>;
+  metrics(format?: MetricsFormat): Promise<string>;
 }

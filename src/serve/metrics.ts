@@ -1,6 +1,7 @@
 /** Every metric of the server. docs/metrics.md lists them in the same order; a test keeps the two together. */
 import { CLOSE_REASONS, DROP_REASONS, FAIL_CAUSES } from "../core/outcome.js";
 import { SCALE_REASONS, type ScaleAdvice } from "../scaling/advisor.js";
+import type { MetricsFormat } from "./gateway.js";
 import type { GroupScaling } from "./group-scaling.js";
 import { PlacementMetrics } from "./placement-metrics.js";
 import {
@@ -9,6 +10,7 @@ import {
   GaugeFamily,
   type HistogramCell,
   HistogramFamily,
+  openMetrics,
   Registry,
 } from "./typed-metrics.js";
 
@@ -331,7 +333,7 @@ export class Metrics {
     this.restarts.cell({ group, cause }).value++;
   }
 
-  text(): Promise<string> {
-    return this.registry.metrics();
+  text(format: MetricsFormat = "prometheus"): Promise<string> {
+    return format === "openmetrics" ? openMetrics(this.registry) : this.registry.metrics();
   }
 }

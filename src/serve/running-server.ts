@@ -107,6 +107,9 @@ export async function runServer(
         inFlightRequestsMax: http.inFlightMax,
         inFlightBytesMax: http.inFlightMaxBytes,
         connectionsMax: http.connectionsMax,
+        connectionInFlightMax: http.connectionInFlightMax,
+        addressShareMax: http.addressShareMax,
+        proxies: http.proxies,
         parserThreads: http.jsonThreads,
       }),
     );

@@ -6,8 +6,10 @@ import type {
   Gateway,
   InferCall,
   InferHandler,
+  MetricsFormat,
   ModelStatistics,
   ParameterValue,
+  RefusedCall,
   RepositoryIndexEntry,
 } from "./gateway.js";
 import type { GroupScaling } from "./group-scaling.js";
@@ -85,14 +87,24 @@ export class Server implements Gateway {
 
   infer(call: InferCall, handler: InferHandler): () => void {
     this.lastCallAt = call.receivedAt;
-    const model = this.servingOrCount(call);
-    const { spec } = model;
-    const inputs = toModelShapes(spec, call.inputs);
-    const rows = validateInputs(spec, inputs);
-    validateOutputs(spec, call.outputs);
-    const { key, extent } = shareGroup(spec, inputs);
-    const reshaped = inputs === call.inputs ? call : { ...call, inputs };
-    return this.driver.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
+    try {
+      const model = this.servingOrCount(call);
+      const { spec } = model;
+      const inputs = toModelShapes(spec, call.inputs);
+      const rows = validateInputs(spec, inputs);
+      validateOutputs(spec, call.outputs);
+      const { key, extent } = shareGroup(spec, inputs);
+      const reshaped = inputs === call.inputs ? call : { ...call, inputs };
+      return this.driver.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
+    } catch (error) {
+      this.options.tracer?.refused(call, ServingError.from(error));
+      throw error;
+    }
+  }
+
+  refused(call: RefusedCall, error: ServingError): void {
+    this.countRefusal(error);
+    this.options.tracer?.refused(call, error);
   }
 
   modelNames(): readonly string[] {
@@ -141,8 +153,8 @@ export class Server implements Gateway {
     return this.autoscaler.view();
   }
 
-  metrics(): Promise<string> {
-    return this.driver.metrics.text();
+  metrics(format: MetricsFormat = "prometheus"): Promise<string> {
+    return this.driver.metrics.text(format);
   }
 
   /**
@@ -192,13 +204,18 @@ export class Server implements Gateway {
     try {
       return this.models.serving(call.model, call.version);
     } catch (error) {
-      const { code, details } = ServingError.from(error);
-      if (code === "unavailable") this.driver.metrics.countRefusal(details.reason ?? code);
+      this.countRefusal(ServingError.from(error));
       throw error;
     }
   }
 
-  private checkControl(what: string): void {
+  /** What the server could not take; what was wrong with a call is the client's to count. */
+  private countRefusal({ code, details }: ServingError): void {
+    if (code === "unavailable" || code === "resource-exhausted" || code === "deadline-exceeded")
+      this.driver.metrics.countRefusal(details.reason ?? code);
+  }
+
+  checkControl(what: "load" | "unload"): void {
     if (this.options.modelControl === "explicit") return;
     throw new ServingError(
       "unavailable",

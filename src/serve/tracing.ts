@@ -2,7 +2,10 @@
  * OpenTelemetry spans of a request, one per stage, made after the fact and only when it is sampled: a request that is
  * not costs a comparison. A sampled W3C `traceparent` is the parent of our spans and decides for us.
  */
-import type { Context, Tracer as OtelTracer, Span } from "@opentelemetry/api";
+import type { Attributes, Context, Tracer as OtelTracer, Span } from "@opentelemetry/api";
+import { monotonicNow } from "../wire/monotonic-clock.js";
+import type { ServingError } from "../wire/serving-error.js";
+import type { RefusedCall } from "./gateway.js";
 import type { InFlight } from "./in-flight.js";
 
 export interface RequestTrace {
@@ -96,26 +99,16 @@ export class Tracer {
     const { trace } = request;
     if (trace === null) return;
     const { api } = this;
-    let context: Context = api.ROOT_CONTEXT;
-    if (trace.traceId !== "")
-      context = api.trace.setSpanContext(context, { ...trace, traceFlags: api.TraceFlags.SAMPLED, isRemote: true });
     const endAt = request.answeredAt >= 0 ? request.answeredAt : at;
-    const root = this.tracer.startSpan(
-      "infer",
-      {
-        kind: api.SpanKind.SERVER,
-        startTime: this.date(request.receivedAt),
-        attributes: {
-          "rubato.model": request.model.spec.name,
-          "rubato.version": request.model.spec.version,
-          "rubato.outcome": outcome,
-          "rubato.reason": reason,
-          "rubato.deadline_us": request.deadline - request.receivedAt,
-          "rubato.batch_size": request.batchSize,
-        },
-      },
-      context,
-    );
+    const context = this.contextOf(trace);
+    const root = this.root(context, request.receivedAt, {
+      "rubato.model": request.model.spec.name,
+      "rubato.version": request.model.spec.version,
+      "rubato.outcome": outcome,
+      "rubato.reason": reason,
+      "rubato.deadline_us": request.deadline - request.receivedAt,
+      "rubato.batch_size": request.batchSize,
+    });
     const inside = api.trace.setSpan(context, root);
     const { openedAt, dispatchedAt, execStartAt, execEndAt } = request;
     if (dispatchedAt < 0) this.stage("queue", request.receivedAt, endAt, inside);
@@ -133,8 +126,35 @@ export class Tracer {
     root.end(this.date(endAt));
   }
 
+  /** Refused before it was a request: one span, without stages. */
+  refused(call: RefusedCall, error: ServingError): void {
+    const trace = this.begin(call.traceparent);
+    if (trace === null) return;
+    const reason = error.details.reason ?? error.code;
+    const span = this.root(this.contextOf(trace), call.receivedAt, {
+      "rubato.model": call.model,
+      "rubato.version": call.version,
+      "rubato.outcome": "refused",
+      "rubato.reason": reason,
+    });
+    span.setStatus({ code: this.api.SpanStatusCode.ERROR, message: reason });
+    span.end(this.date(monotonicNow()));
+  }
+
   shutdown(): Promise<void> {
     return this.provider.shutdown();
+  }
+
+  private contextOf(trace: RequestTrace): Context {
+    const { api } = this;
+    if (trace.traceId === "") return api.ROOT_CONTEXT;
+    const parent = { ...trace, traceFlags: api.TraceFlags.SAMPLED, isRemote: true };
+    return api.trace.setSpanContext(api.ROOT_CONTEXT, parent);
+  }
+
+  private root(context: Context, receivedAt: number, attributes: Attributes): Span {
+    const options = { kind: this.api.SpanKind.SERVER, startTime: this.date(receivedAt), attributes };
+    return this.tracer.startSpan("infer", options, context);
   }
 
   private stage(name: string, from: number, to: number, context: Context): void {

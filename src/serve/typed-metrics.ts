@@ -146,4 +146,23 @@ export class HistogramFamily extends Family<HistogramCell> {
   }
 }
 
+/**
+ * The registry's text in OpenMetrics. prom-client writes `_total` behind the name of each counter's samples and takes it
+ * off its family, in the metric itself: it is given copies.
+ */
+export function openMetrics(registry: Registry): Promise<string> {
+  const copies = new Registry();
+  copies.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never);
+  for (const metric of registry.getMetricsAsArray() as unknown as Family<unknown>[])
+    copies.registerMetric({
+      name: metric.name,
+      type: metric.type,
+      get: async () => {
+        const whole = await metric.get();
+        return whole.type === "counter" ? { ...whole, name: whole.name.replace(/_total$/, "") } : whole;
+      },
+    } as unknown as Metric);
+  return copies.metrics();
+}
+
 export { Registry };

@@ -3,8 +3,11 @@
  * of a protobuf message's typed contents) takes milliseconds, in which no other request would be read, answered or
  * dispatched. Binary tensors never come here: they are views of the body.
  *
- * Threads start at the first job. Bodies are transferred, not copied. The queue has a limit in bytes and in jobs;
- * beyond it a request is refused with 429 and reason "parse-queue-full".
+ * What waits is ordered by deadline, and answered at its deadline whatever the threads do. A job cannot be interrupted,
+ * so its work is bounded (json-bounds.ts), and where there are two threads or more one of them never takes a large job.
+ *
+ * Threads start at the first job. Bodies are transferred, not copied. What waits has a limit in bytes and in jobs, small
+ * and large apart; beyond it a request is refused with 429 and reason "parse-queue-full".
  */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -12,6 +15,7 @@ import { Worker } from "node:worker_threads";
 import type { EncodedAnswer, InferAnswer } from "./infer-answer.js";
 import type { InferBody, OutputFormat } from "./infer-body.js";
 import type { InferMessage } from "./infer-proto.js";
+import { monotonicNow } from "./monotonic-clock.js";
 import { type ErrorCode, type ErrorDetails, ServingError } from "./serving-error.js";
 
 /**
@@ -49,141 +53,228 @@ export type BodyResult =
     };
 
 type Settle<T> = (error: ServingError | null, value: T | null) => void;
+
+/** Waiting (thread null) -> on a thread -> done. Settled once, at the latest at its deadline; its bytes count until done. */
 interface Pending {
+  readonly job: BodyJob;
+  readonly owned: readonly Uint8Array[];
+  readonly lane: Lane;
   readonly bytes: number;
-  readonly settle: Settle<never>;
+  readonly expiresAt: number;
+  settle: Settle<never> | null;
+  timer: NodeJS.Timeout | null;
 }
 interface Thread {
   readonly worker: Worker;
-  readonly pending: Map<number, Pending>;
+  running: Pending | null;
+}
+/** Small and large jobs are counted apart, so that neither fills the queue for the other. */
+interface Lane {
+  jobs: number;
+  bytes: number;
 }
 
+/** A job of at most so many bytes is small: a tenth of a second at the worst. */
+const SMALL_BYTES_MAX = 1024 * 1024;
+/** Of one thread: the worst body of 64 MiB within the bounds needs half of it. */
+const HEAP_MIB_MAX = 768;
+/** Not longer than `setTimeout` can. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
 export interface BodyPoolOptions {
-  /** Threads; default 1. More than the cores left over by the accelerators only moves the queue. */
+  /** Threads; default 2. One serves small bodies only. */
   readonly threads?: number;
-  /** Jobs queued or running; default 256. */
+  /** Small jobs, and large ones, queued or running; default 256. */
   readonly jobsMax?: number;
-  /** Bytes of bodies queued or running; default 256 MiB. */
+  /** Bytes of small jobs, and of large ones, queued or running; default 256 MiB. */
   readonly bytesMax?: number;
 }
 
 export class BodyPool {
-  private readonly threadsMax: number;
   private readonly jobsMax: number;
   private readonly bytesMax: number;
-  private readonly threads: Thread[] = [];
-  private jobs = 0;
-  private bytes = 0;
+  /** By number; the first takes small jobs only, unless it is the only one. */
+  private readonly threads: (Thread | null)[];
+  /** By deadline; equal ones in the order they came. */
+  private readonly waiting: Pending[] = [];
+  private readonly small: Lane = { jobs: 0, bytes: 0 };
+  private readonly large: Lane = { jobs: 0, bytes: 0 };
   private nextJob = 1;
   private isClosed = false;
 
   constructor(options: BodyPoolOptions = {}) {
-    this.threadsMax = options.threads ?? 1;
+    this.threads = new Array<Thread | null>(options.threads ?? 2).fill(null);
     this.jobsMax = options.jobsMax ?? 256;
     this.bytesMax = options.bytesMax ?? 256 * 1024 * 1024;
   }
 
-  /** Decodes an HTTP body; it is handed over and must not be used afterwards. Refusals come through `settle` as well. */
-  decode(body: Uint8Array, headerLength: number | null, settle: Settle<InferBody>): void {
-    const owned = own(body);
-    this.post({ kind: "decode", job: this.nextJob++, body: owned, headerLength }, owned.byteLength, settle, [owned]);
+  /** Jobs waiting or on a thread. */
+  get jobs(): number {
+    return this.small.jobs + this.large.jobs;
   }
 
-  /** Encodes an HTTP answer; its tensors are copied, since they may share memory with others. */
-  encode(answer: InferAnswer, id: string, format: OutputFormat, settle: Settle<EncodedAnswer>): void {
+  /**
+   * Decodes an HTTP body; it is handed over and must not be used afterwards. Refusals come through `settle` as well.
+   *
+   * @param expiresAt moment (monotonic, µs) of the deadline: then `settle` gets deadline-exceeded.
+   * @returns gives it up: it is not begun any more, and `settle` not called.
+   */
+  decode(
+    body: Uint8Array,
+    headerLength: number | null,
+    settle: Settle<InferBody>,
+    expiresAt = Number.POSITIVE_INFINITY,
+  ): () => void {
+    const owned = own(body);
+    const job: BodyJob = { kind: "decode", job: this.nextJob++, body: owned, headerLength };
+    return this.post(job, headerLength ?? owned.byteLength, expiresAt, settle, [owned]);
+  }
+
+  /** Encodes an HTTP answer; its tensors are copied, since they may share memory with others. Work done is not given up. */
+  encode(answer: InferAnswer, id: string, format: OutputFormat, settle: Settle<EncodedAnswer>): () => void {
     const [copy, tensors, bytes] = copyAnswer(answer);
-    this.post({ kind: "encode", job: this.nextJob++, answer: copy, id, format }, bytes, settle, tensors);
+    return this.post({ kind: "encode", job: this.nextJob++, answer: copy, id, format }, bytes, FIRST, settle, tensors);
   }
 
   /** Decodes a ModelInferRequest with typed contents; the bytes are copied, since they share memory with their frame. */
-  decodeProto(body: Uint8Array, settle: Settle<InferMessage>): void {
+  decodeProto(body: Uint8Array, settle: Settle<InferMessage>, expiresAt = Number.POSITIVE_INFINITY): () => void {
     const owned = own(body);
-    this.post({ kind: "decode-proto", job: this.nextJob++, body: owned }, owned.byteLength, settle, [owned]);
+    const job: BodyJob = { kind: "decode-proto", job: this.nextJob++, body: owned };
+    return this.post(job, owned.byteLength, expiresAt, settle, [owned]);
   }
 
   /** Encodes a ModelInferResponse with typed contents. */
-  encodeProto(answer: InferAnswer, id: string, settle: Settle<Uint8Array>): void {
+  encodeProto(answer: InferAnswer, id: string, settle: Settle<Uint8Array>): () => void {
     const [copy, tensors, bytes] = copyAnswer(answer);
-    this.post({ kind: "encode-proto", job: this.nextJob++, answer: copy, id }, bytes, settle, tensors);
+    return this.post({ kind: "encode-proto", job: this.nextJob++, answer: copy, id }, bytes, FIRST, settle, tensors);
   }
 
   async close(): Promise<void> {
     this.isClosed = true;
-    await Promise.all(this.threads.map((thread) => thread.worker.terminate()));
+    for (const pending of this.waiting.splice(0)) this.done(pending, draining(), null);
+    await Promise.all(this.threads.map((thread) => thread?.worker.terminate()));
   }
 
-  private post<T>(job: BodyJob, bytes: number, settle: Settle<T>, owned: readonly Uint8Array[]): void {
-    if (this.isClosed) {
-      settle(draining(), null);
-      return;
-    }
+  private post<T>(
+    job: BodyJob,
+    bytes: number,
+    expiresAt: number,
+    settle: Settle<T>,
+    owned: readonly Uint8Array[],
+  ): () => void {
+    const lane = bytes <= SMALL_BYTES_MAX ? this.small : this.large;
     // One job may always run, however large: the body limit bounds it.
-    if (this.jobs >= this.jobsMax || (this.jobs > 0 && this.bytes + bytes > this.bytesMax)) {
-      settle(
-        new ServingError(
-          "resource-exhausted",
-          `large bodies waiting to be parsed or written must be at most ${this.jobsMax} and ${this.bytesMax} bytes, got ${this.jobs + 1} and ${this.bytes + bytes}; binary data needs no parsing`,
-          { reason: "parse-queue-full", retryAfterS: 1 },
-        ),
-        null,
-      );
-      return;
+    const isFull = lane.jobs >= this.jobsMax || (lane.jobs > 0 && lane.bytes + bytes > this.bytesMax);
+    if (this.isClosed || isFull) {
+      settle(this.isClosed ? draining() : this.queueFull(lane, bytes), null);
+      return () => {};
     }
-    this.jobs++;
-    this.bytes += bytes;
-    const thread = this.leastLoaded();
-    thread.pending.set(job.job, { bytes, settle: settle as Settle<never> });
-    thread.worker.postMessage(
-      job,
-      owned.map((part) => part.buffer as ArrayBuffer),
+    lane.jobs++;
+    lane.bytes += bytes;
+    const pending: Pending = { job, owned, lane, bytes, expiresAt, settle: settle as Settle<never>, timer: null };
+    if (Number.isFinite(expiresAt)) {
+      const leftMs = Math.ceil((expiresAt - monotonicNow()) / 1000);
+      pending.timer = setTimeout(() => this.expire(pending), Math.min(TIMER_MS_MAX, Math.max(0, leftMs)));
+    }
+    let at = this.waiting.length;
+    while (at > 0 && this.waiting[at - 1]!.expiresAt > expiresAt) at--;
+    this.waiting.splice(at, 0, pending);
+    this.fill();
+    return () => this.giveUp(pending);
+  }
+
+  private queueFull(lane: Lane, bytes: number): ServingError {
+    return new ServingError(
+      "resource-exhausted",
+      `large bodies waiting to be parsed or written must be at most ${this.jobsMax} and ${this.bytesMax} bytes, got ${lane.jobs + 1} and ${lane.bytes + bytes}; binary data needs no parsing`,
+      { reason: "parse-queue-full", retryAfterS: 1 },
     );
   }
 
-  private leastLoaded(): Thread {
-    let best: Thread | undefined;
-    for (const thread of this.threads) if (!best || thread.pending.size < best.pending.size) best = thread;
-    if (best && (best.pending.size === 0 || this.threads.length >= this.threadsMax)) return best;
-    return this.spawn();
+  /** Gives each idle thread the first job that it may take. */
+  private fill(): void {
+    for (let number = 0; number < this.threads.length && this.waiting.length > 0; number++) {
+      const thread = this.threads[number];
+      if (thread && thread.running !== null) continue;
+      const takesLarge = number > 0 || this.threads.length === 1;
+      const at = takesLarge ? 0 : this.waiting.findIndex(({ lane }) => lane === this.small);
+      if (at < 0) continue;
+      const [pending] = this.waiting.splice(at, 1) as [Pending];
+      const { worker } = thread ?? this.spawn(number);
+      this.threads[number]!.running = pending;
+      worker.postMessage(
+        pending.job,
+        pending.owned.map((part) => part.buffer as ArrayBuffer),
+      );
+    }
   }
 
-  private spawn(): Thread {
-    const worker = new Worker(workerFile());
-    const thread: Thread = { worker, pending: new Map() };
+  private spawn(number: number): Thread {
+    const worker = new Worker(workerFile(), { resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX } });
+    const thread: Thread = { worker, running: null };
+    this.threads[number] = thread;
     worker.unref();
     worker.on("message", (result: BodyResult) => {
-      const pending = this.take(thread, result.job);
-      if (pending === undefined) return;
+      const { running } = thread;
+      thread.running = null;
+      if (running === null) return;
       if (result.kind === "refused") {
         const cause = result.stack === null ? {} : { cause: result.stack };
-        pending.settle(new ServingError(result.code, result.message, { ...result.details, ...cause }), null);
-      } else pending.settle(null, result.value as never);
+        this.done(running, new ServingError(result.code, result.message, { ...result.details, ...cause }), null);
+      } else this.done(running, null, result.value as never);
+      this.fill();
     });
-    let cause: unknown;
+    let cause: NodeJS.ErrnoException | undefined;
     worker.on("error", (error) => {
       cause = error;
     });
     worker.on("exit", () => {
-      this.threads.splice(this.threads.indexOf(thread), 1);
-      for (const job of [...thread.pending.keys()])
-        this.take(thread, job)?.settle(
-          this.isClosed
-            ? draining()
-            : new ServingError("internal", "the thread that parses large bodies ended", { reason: "internal", cause }),
-          null,
-        );
+      this.threads[number] = null;
+      if (thread.running !== null) this.done(thread.running, this.isClosed ? draining() : threadEnded(cause), null);
+      if (!this.isClosed) this.fill();
     });
-    this.threads.push(thread);
     return thread;
   }
 
-  private take(thread: Thread, job: number): Pending | undefined {
-    const pending = thread.pending.get(job);
-    if (pending === undefined) return undefined;
-    thread.pending.delete(job);
-    this.jobs--;
-    this.bytes -= pending.bytes;
-    return pending;
+  private expire(pending: Pending): void {
+    const error = new ServingError("deadline-exceeded", "the deadline passed before the request body was parsed", {
+      reason: "expired",
+    });
+    const { settle } = pending;
+    this.giveUp(pending);
+    settle?.(error, null);
   }
+
+  /** It is told nothing; where it has not begun, it does not. */
+  private giveUp(pending: Pending): void {
+    pending.settle = null;
+    const at = this.waiting.indexOf(pending);
+    if (at < 0) return;
+    this.waiting.splice(at, 1);
+    this.done(pending, null, null);
+  }
+
+  private done(pending: Pending, error: ServingError | null, value: never | null): void {
+    const { lane, settle } = pending;
+    lane.jobs--;
+    lane.bytes -= pending.bytes;
+    if (pending.timer !== null) clearTimeout(pending.timer);
+    pending.settle = null;
+    settle?.(error, value);
+  }
+}
+
+/** Before everything that has a deadline. */
+const FIRST = Number.NEGATIVE_INFINITY;
+
+function threadEnded(cause: NodeJS.ErrnoException | undefined): ServingError {
+  return cause?.code === "ERR_WORKER_OUT_OF_MEMORY"
+    ? new ServingError(
+        "payload-too-large",
+        `parsing the request body must need at most ${HEAP_MIB_MAX} MiB, got more; binary data needs no parsing`,
+        { reason: "parse-memory" },
+      )
+    : new ServingError("internal", "the thread that parses large bodies ended", { reason: "internal", cause });
 }
 
 const draining = (): ServingError =>

@@ -7,6 +7,7 @@ import { isUtf8 } from "node:buffer";
 import type { DurationUs } from "../core/time.js";
 import { BytesElements, checkLength, INFER_LIMITS, tooMany } from "./infer-limits.js";
 import { describe, type Parameters, readParameters, readTimeoutUs } from "./infer-parameters.js";
+import { checkJsonBounds } from "./json-bounds.js";
 import { parseLossless } from "./lossless-json.js";
 import { ServingError } from "./serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "./tensor.js";
@@ -64,6 +65,7 @@ export function decodeInferBody(body: Uint8Array, headerLength: number | null): 
   const jsonLength = headerLength ?? body.byteLength;
   const bytes = Buffer.from(body.buffer, body.byteOffset, jsonLength);
   if (!isUtf8(bytes)) throw invalid("the JSON of the request body must be valid UTF-8");
+  checkJsonBounds(bytes);
   const text = bytes.toString("utf8");
   const json = parseObject(text);
 

@@ -2,13 +2,14 @@
  * JSON without loss of 64-bit integers: an integer literal that a double cannot hold exactly becomes a bigint.
  *
  * Used only when a request has INT64 or UINT64 data above 2^53 (JSON.parse is several times faster and serves the rest).
- * Accepts exactly JSON (RFC 8259), nesting up to DEPTH_MAX. The text must have passed JSON.parse, so errors here are rare;
+ * Accepts exactly JSON (RFC 8259), nesting up to JSON_DEPTH_MAX. The text must have passed JSON.parse, so errors here are rare;
  * they are still SyntaxErrors, never a wrong value.
  */
-const DEPTH_MAX = 128;
+import { JSON_DEPTH_MAX } from "./json-bounds.js";
+
+/** Characters of the longest 64-bit integer; what is longer is none, and stays a number however long. */
+const INTEGER_LENGTH_MAX = 20;
 const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
-const STRING = /"(?:[^"\\]|\\.)*"/y;
-const SPACE = /[ \t\n\r]*/y;
 
 export function parseLossless(text: string): unknown {
   const reader = new Reader(text);
@@ -23,9 +24,8 @@ class Reader {
   constructor(readonly text: string) {}
 
   space(): void {
-    SPACE.lastIndex = this.at;
-    SPACE.test(this.text);
-    this.at = SPACE.lastIndex;
+    let code = this.text.charCodeAt(this.at);
+    while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) code = this.text.charCodeAt(++this.at);
   }
 
   unexpected(): SyntaxError {
@@ -33,7 +33,7 @@ class Reader {
   }
 
   value(depth: number): unknown {
-    if (depth > DEPTH_MAX) throw new SyntaxError(`nesting must be at most ${DEPTH_MAX} deep`);
+    if (depth > JSON_DEPTH_MAX) throw new SyntaxError(`nesting must be at most ${JSON_DEPTH_MAX} deep`);
     this.space();
     switch (this.text[this.at]) {
       case "{":
@@ -65,16 +65,23 @@ class Reader {
     if (match === null) throw this.unexpected();
     this.at = NUMBER.lastIndex;
     const value = Number(match[0]);
-    const isInteger = match[1] === undefined && match[2] === undefined;
+    const isInteger = match[1] === undefined && match[2] === undefined && match[0].length <= INTEGER_LENGTH_MAX;
     return isInteger && !Number.isSafeInteger(value) ? BigInt(match[0]) : value;
   }
 
   private string(): string {
-    STRING.lastIndex = this.at;
-    const match = STRING.exec(this.text);
-    if (match === null) throw this.unexpected();
-    this.at = STRING.lastIndex;
-    return JSON.parse(match[0]) as string;
+    // By search, not by a regular expression: its stack does not hold a string of 10 MB.
+    const { at, text } = this;
+    let end = at;
+    let slashes: number;
+    do {
+      end = text.indexOf('"', end + 1);
+      if (end < 0) throw this.unexpected();
+      slashes = 0;
+      while (text[end - 1 - slashes] === "\\") slashes++;
+    } while (slashes % 2 === 1);
+    this.at = end + 1;
+    return JSON.parse(text.slice(at, end + 1)) as string;
   }
 
   private array(depth: number): unknown[] {

@@ -5,6 +5,7 @@
  */
 export const ERROR_CODES = {
   "invalid-argument": { http: 400, grpc: 3 },
+  "permission-denied": { http: 403, grpc: 7 },
   "not-found": { http: 404, grpc: 5 },
   "method-not-allowed": { http: 405, grpc: 12 },
   "already-exists": { http: 409, grpc: 6 },

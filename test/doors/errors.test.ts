@@ -11,6 +11,7 @@ afterAll(() => doors.close());
 
 const STATUS: Record<ErrorCode, [http: number, grpc: number]> = {
   "invalid-argument": [400, 3],
+  "permission-denied": [403, 7],
   "not-found": [404, 5],
   "method-not-allowed": [405, 12],
   "already-exists": [409, 6],

@@ -9,8 +9,10 @@ import type {
   Gateway,
   InferCall,
   InferHandler,
+  MetricsFormat,
   ModelStatistics,
   ParameterValue,
+  RefusedCall,
   RepositoryIndexEntry,
 } from "../../src/serve/gateway.js";
 import type { GroupScaling } from "../../src/serve/group-scaling.js";
@@ -87,6 +89,8 @@ export class FakeGateway implements Gateway {
   readonly cancelled: InferCall[] = [];
   readonly unloaded = new Set<string>();
   readonly loads: { name: string; parameters: Readonly<Record<string, ParameterValue>> }[] = [];
+  readonly refusals: { call: RefusedCall; error: ServingError }[] = [];
+  hasControl = true;
   inFlight = 0;
   private answered = 0;
 
@@ -151,6 +155,17 @@ export class FakeGateway implements Gateway {
         });
     } else setImmediate(reply);
     return () => end(() => this.cancelled.push(call));
+  }
+
+  refused(call: RefusedCall, error: ServingError): void {
+    this.refusals.push({ call, error });
+  }
+
+  checkControl(what: "load" | "unload"): void {
+    if (!this.hasControl)
+      throw new ServingError("unavailable", `${what} needs model_control 'explicit'; was 'none'`, {
+        reason: "model-control",
+      });
   }
 
   modelNames(): readonly string[] {
@@ -222,7 +237,8 @@ export class FakeGateway implements Gateway {
     return this.groups;
   }
 
-  async metrics(): Promise<string> {
+  async metrics(format?: MetricsFormat): Promise<string> {
+    if (format === "openmetrics") return "# TYPE rubato_up gauge\nrubato_up 1\n# EOF\n";
     return "# HELP rubato_up 1 while serving.\n# TYPE rubato_up gauge\nrubato_up 1\n";
   }
 }

@@ -2,7 +2,7 @@
  * One HTTP inference from its headers to the last byte of its answer.
  *
  * reading (body) -> decoding -> inferring -> encoding -> answered; a client that goes away in any of them ends it at once:
- * the request is cancelled, its place at the door is free, and whatever still comes back is dropped.
+ * its place ends, and with it all that it has taken; whatever still comes back is dropped.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TimeUs } from "../../core/time.js";
@@ -10,26 +10,35 @@ import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from 
 import { type EncodedAnswer, encodeAnswer, jsonOutputBytes } from "../../wire/infer-answer.js";
 import { decodeInferBody, decodeRawBody, type InferBody, readHeaderLength } from "../../wire/infer-body.js";
 import type { ServingError } from "../../wire/serving-error.js";
-import type { Admission } from "../admission.js";
+import { timeoutHintUs } from "../../wire/timeout-hint.js";
+import type { Place } from "../admission.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Gateway, InferHandler, InferReply } from "../gateway.js";
 import { type AnswerPolicy, acceptedCompression, sendAnswer, sendError } from "./answer.js";
+import type { Inflations } from "./inflation.js";
 import type { ModelPath } from "./model-path.js";
-import { announcedLength, decompress, readBody, tooLarge } from "./request-body.js";
+import { announcedLength, readBody, tooLarge } from "./request-body.js";
 
 export interface ExchangeContext extends AnswerPolicy {
   readonly gateway: Gateway;
   readonly options: DoorOptions;
-  readonly admission: Admission;
   readonly bodyPool: BodyPool;
+  readonly inflations: Inflations;
   readonly bodyBytesMax: number;
   isClosing: boolean;
 }
 
+/**
+ * Bytes that a body is taken to need more while it is JSON that is parsed: its text, and numbers of 8 bytes for what was
+ * a digit and a comma, twice while their array grows. A body at the parser's bounds needs more, one of long numbers less.
+ */
+const PARSE_FACTOR = 4;
+
 export class InferExchange implements InferHandler {
-  private bytes = 0;
-  private isAdmitted = false;
+  /** Answered, or ended without one. */
   private isOver = false;
+  /** The gateway has seen it: what becomes of it is counted there. */
+  private isRequest = false;
   private cancel: (() => void) | null = null;
   private body: InferBody | null = null;
 
@@ -39,33 +48,25 @@ export class InferExchange implements InferHandler {
     private readonly response: ServerResponse,
     private readonly path: ModelPath,
     private readonly receivedAt: TimeUs,
+    private readonly place: Place,
   ) {}
 
   start(): void {
-    const { gateway, admission, bodyBytesMax } = this.context;
+    const { gateway, bodyBytesMax } = this.context;
     try {
       const length = announcedLength(this.request);
       if (length !== null && length > bodyBytesMax) throw tooLarge(bodyBytesMax, String(length));
       gateway.model(this.path.name, this.path.version);
-      admission.enter(length ?? 0);
-      this.isAdmitted = true;
-      this.bytes = length ?? 0;
-      this.response.once("close", this.onClose);
-      readBody(this.request, length, bodyBytesMax, this.grow, this.onBody);
+      this.place.enter();
+      this.place.onEnd(this.onGone);
+      readBody(this.request, length, bodyBytesMax, this.place, this.onBody);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private readonly grow = (bytes: number): void => {
-    this.context.admission.grow(bytes);
-    this.bytes += bytes;
-  };
-
   /** The answer has left, or the client has. */
-  private readonly onClose = (): void => {
-    if (this.isAdmitted) this.context.admission.leave(this.bytes);
-    this.isAdmitted = false;
+  private readonly onGone = (): void => {
     if (this.isOver) return;
     this.isOver = true;
     this.cancel?.();
@@ -81,37 +82,39 @@ export class InferExchange implements InferHandler {
     const encoding = this.request.headers["content-encoding"];
     if (encoding === undefined) this.decode(body!);
     else
-      decompress(body!, encoding, this.context.bodyBytesMax, (failure, plain) => {
+      this.context.inflations.undo(body!, encoding, this.context.bodyBytesMax, this.place, (failure, plain) => {
         if (this.isOver) return;
         if (failure !== null) this.fail(failure);
-        else
-          try {
-            this.grow(Math.max(0, plain!.byteLength - body!.byteLength));
-            this.decode(plain!);
-          } catch (refusal) {
-            this.fail(refusal);
-          }
+        else this.decode(plain!);
       });
   };
 
   private decode(body: Buffer): void {
     try {
+      const spec = this.context.gateway.model(this.path.name, this.path.version);
       const header = this.request.headers["inference-header-content-length"];
       const headerLength = readHeaderLength(header === undefined ? undefined : String(header), body.byteLength);
       if (headerLength === 0) {
-        this.infer(decodeRawBody(body, this.context.gateway.model(this.path.name, this.path.version)), body.byteLength);
-        return;
-      }
-      if ((headerLength ?? body.byteLength) <= DECODE_INLINE_BYTES_MAX) {
-        this.infer(decodeInferBody(body, headerLength), body.byteLength);
+        this.infer(decodeRawBody(body, spec), body.byteLength);
         return;
       }
       const { byteLength } = body;
-      this.context.bodyPool.decode(body, headerLength, (error, decoded) => {
-        if (this.isOver) return;
+      const jsonLength = headerLength ?? byteLength;
+      if (jsonLength <= DECODE_INLINE_BYTES_MAX) {
+        this.infer(decodeInferBody(body, headerLength), byteLength);
+        return;
+      }
+      const timeoutUs = timeoutHintUs(body.subarray(0, jsonLength)) ?? spec.sloUs ?? spec.defaultTimeoutUs;
+      const needed = PARSE_FACTOR * jsonLength;
+      this.place.grow(needed);
+      const settle = (error: ServingError | null, decoded: InferBody | null): void => {
+        this.cancel = null;
+        this.place.hold(-needed);
         if (error !== null) this.fail(error);
         else this.infer(decoded!, byteLength);
-      });
+      };
+      const giveUp = this.context.bodyPool.decode(body, headerLength, settle, this.receivedAt + timeoutUs);
+      if (!this.isOver && this.body === null) this.cancel = giveUp;
     } catch (error) {
       this.fail(error);
     }
@@ -137,8 +140,11 @@ export class InferExchange implements InferHandler {
         },
         this,
       );
+      this.isRequest = true;
       if (!this.isOver) this.cancel = cancel;
     } catch (error) {
+      // The gateway has counted what it refuses.
+      this.isRequest = true;
       this.fail(error);
     }
   }
@@ -152,8 +158,8 @@ export class InferExchange implements InferHandler {
         this.answer(encodeAnswer(reply, id, format));
         return;
       }
-      this.context.bodyPool.encode(reply, id, format, (error, encoded) => {
-        if (this.isOver) return;
+      this.cancel = this.context.bodyPool.encode(reply, id, format, (error, encoded) => {
+        this.cancel = null;
         if (error !== null) this.fail(error);
         else this.answer(encoded!);
       });
@@ -170,10 +176,9 @@ export class InferExchange implements InferHandler {
 
   private answer(encoded: EncodedAnswer): void {
     this.isOver = true;
-    this.context.admission.hold(encoded.byteLength);
-    this.bytes += encoded.byteLength;
+    this.place.hold(encoded.byteLength);
     const compression = acceptedCompression(this.request.headers["accept-encoding"]);
-    sendAnswer(this.response, encoded, compression, this.context);
+    sendAnswer(this.response, encoded, compression, this.place, this.context);
     this.context.options.onAnswer?.("http", "ok", "");
   }
 
@@ -181,7 +186,22 @@ export class InferExchange implements InferHandler {
     if (this.isOver) return;
     this.isOver = true;
     const error = servingErrorOf(thrown, this.context.options);
+    if (!this.isRequest) this.refused(error);
     sendError(this.response, error, this.context);
     this.context.options.onAnswer?.("http", error.code, error.details.reason ?? error.code);
+  }
+
+  /** The gateway has not seen it: told here, for counters and traces. */
+  private refused(error: ServingError): void {
+    const { traceparent } = this.request.headers;
+    this.context.gateway.refused(
+      {
+        model: this.path.name,
+        version: this.path.version,
+        receivedAt: this.receivedAt,
+        traceparent: typeof traceparent === "string" ? traceparent : null,
+      },
+      error,
+    );
   }
 }

@@ -1,14 +1,13 @@
 /**
- * Reads a request body into one buffer, up to a limit, and undoes its Content-Encoding.
- *
- * With an announced length the buffer is allocated once and filled, so that a body is copied once from the socket.
- * A body past the limit is refused at once; what the client still sends is read and thrown away by the HTTP server.
+ * Reads a request body within the limit of bytes. Bytes are taken from the door's account as they come: what is only
+ * announced holds nothing. A body past a limit is refused at once; what the client still sends is read and thrown away
+ * by the HTTP server.
  */
 import type { IncomingMessage } from "node:http";
-import zlib from "node:zlib";
 import { ServingError } from "../../wire/serving-error.js";
+import type { Place } from "../admission.js";
 
-type Done = (error: ServingError | null, body: Buffer | null) => void;
+export type BodyDone = (error: ServingError | null, body: Buffer | null) => void;
 
 export function tooLarge(bytesMax: number, got: string): ServingError {
   return new ServingError("payload-too-large", `the request body must have at most ${bytesMax} bytes, got ${got}`, {
@@ -24,105 +23,95 @@ export function announcedLength(request: IncomingMessage): number | null {
 }
 
 /**
- * Calls `done` once with the whole body, or with the refusal. A client that goes away midway calls nothing:
- * the response's "close" event tells.
- *
- * @param onGrowth called with each piece's size when the length was not announced; may throw to refuse.
+ * Calls `done` once with the whole body, or with the refusal. A client that goes away midway calls nothing: its place
+ * ends.
  */
 export function readBody(
   request: IncomingMessage,
   length: number | null,
   bytesMax: number,
-  onGrowth: (bytes: number) => void,
-  done: Done,
+  place: Place,
+  done: BodyDone,
 ): void {
   if (length === 0) {
     request.resume();
     done(null, Buffer.alloc(0));
     return;
   }
-  let size = 0;
-  let isDone = false;
-  // Its own ArrayBuffer, so that a large body can be handed to another thread without a copy. A small one that arrives
-  // in one piece is used as it is.
-  let whole: Buffer | null = null;
-  const pieces: Buffer[] = [];
+  const body = new GrowingBody(length);
+  const finish = (error: ServingError | null): void => {
+    request.off("data", onData);
+    request.off("end", onEnd);
+    request.resume();
+    done(error, error === null ? body.whole() : null);
+  };
   const onData = (piece: Buffer): void => {
-    size += piece.byteLength;
-    if (length === null) {
-      try {
-        if (size > bytesMax) throw tooLarge(bytesMax, `${size} or more`);
-        onGrowth(piece.byteLength);
-      } catch (error) {
-        request.off("data", onData);
-        request.off("end", onEnd);
-        request.resume();
-        done(ServingError.from(error), null);
-        return;
-      }
-      pieces.push(piece);
-    } else if (whole !== null) {
-      piece.copy(whole, size - piece.byteLength);
-    } else if (size === length) {
-      whole = piece;
-    } else {
-      whole = Buffer.allocUnsafeSlow(length);
-      piece.copy(whole, 0);
+    try {
+      if (body.size + piece.byteLength > bytesMax) throw tooLarge(bytesMax, `${body.size + piece.byteLength} or more`);
+      place.grow(piece.byteLength);
+    } catch (error) {
+      finish(ServingError.from(error));
+      return;
     }
+    body.add(piece);
     // All of it: the "end" that follows says nothing new and comes ticks later.
-    if (size === length) onEnd();
+    if (body.size === length) finish(null);
   };
-  const onEnd = (): void => {
-    if (isDone) return;
-    isDone = true;
-    done(null, whole ?? joinPieces(pieces, size));
-  };
+  const onEnd = (): void => finish(null);
   request.on("data", onData);
   request.once("end", onEnd);
 }
 
-function joinPieces(pieces: readonly Buffer[], size: number): Buffer {
-  const whole = Buffer.allocUnsafeSlow(size);
-  let offset = 0;
-  for (const piece of pieces) {
-    piece.copy(whole, offset);
-    offset += piece.byteLength;
-  }
-  return whole;
-}
+/** Up to this many bytes memory is taken at an announcement's word. */
+const ALLOCATE_BYTES_MIN = 1024 * 1024;
 
-/** Undoes gzip or deflate (zlib-wrapped) off the main thread; the limit holds for the decompressed body too. */
-export function decompress(body: Buffer, encoding: string | undefined, bytesMax: number, done: Done): void {
-  const kind = encoding?.trim().toLowerCase() ?? "identity";
-  if (kind === "identity" || kind === "") {
-    done(null, body);
-    return;
+/**
+ * A body that comes in pieces. Its memory is its own ArrayBuffer, so that it can be handed to another thread without a
+ * copy, allocated once an eighth of what is expected is there: then nearly all is copied once, and nobody has memory for
+ * bytes that never come. A small body in one piece is used as it is.
+ */
+export class GrowingBody {
+  size = 0;
+  private pieces: Buffer[] = [];
+  private buffer: Buffer | null = null;
+
+  /** @param expected bytes; null: unknown. */
+  constructor(private expected: number | null) {}
+
+  add(piece: Buffer): void {
+    const from = this.size;
+    this.size += piece.byteLength;
+    if (this.buffer !== null && this.size <= this.buffer.byteLength) {
+      piece.copy(this.buffer, from);
+      return;
+    }
+    if (this.buffer !== null) {
+      // More than expected: a compressed body that said less of itself.
+      this.pieces = [this.buffer.subarray(0, from)];
+      this.buffer = null;
+      this.expected = null;
+    }
+    this.pieces.push(piece);
+    const { expected } = this;
+    if (expected === null || this.size >= expected || expected > Math.max(8 * this.size, ALLOCATE_BYTES_MIN)) return;
+    this.buffer = Buffer.allocUnsafeSlow(expected);
+    this.fill(this.buffer);
   }
-  const inflate = kind === "gzip" || kind === "x-gzip" ? zlib.gunzip : kind === "deflate" ? zlib.inflate : null;
-  if (inflate === null) {
-    done(
-      new ServingError(
-        "unsupported-encoding",
-        `Content-Encoding must be gzip, deflate or identity, got '${encoding}'`,
-        {
-          reason: "unsupported-encoding",
-        },
-      ),
-      null,
-    );
-    return;
+
+  whole(): Buffer {
+    if (this.buffer !== null) return this.buffer.subarray(0, this.size);
+    if (this.pieces.length === 1) return this.pieces[0]!;
+    const whole = Buffer.allocUnsafeSlow(this.size);
+    this.fill(whole);
+    return whole;
   }
-  inflate(body, { maxOutputLength: bytesMax }, (error, result) => {
-    if (error === null) done(null, result);
-    else if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE")
-      done(tooLarge(bytesMax, "more after decompression"), null);
-    else
-      done(
-        new ServingError(
-          "invalid-argument",
-          `the request body must be valid ${kind} data as its Content-Encoding says: ${error.message}`,
-        ),
-        null,
-      );
-  });
+
+  private fill(target: Buffer): void {
+    let offset = 0;
+    for (const piece of this.pieces) {
+      piece.copy(target, offset);
+      offset += piece.byteLength;
+    }
+    this.pieces = [];
+  }
 }

@@ -1,26 +1,43 @@
 /** Every path but inference: health, metadata, configuration, statistics, repository, metrics. */
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import { describe, type Parameters, readParameters } from "../../wire/infer-parameters.js";
+import { checkJsonBounds } from "../../wire/json-bounds.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, EXTENSIONS, notSupported, SERVER_NAME } from "../door.js";
-import type { Gateway, ModelStatistics, StatisticDuration } from "../gateway.js";
+import type { Gateway, MetricsFormat, ModelStatistics, StatisticDuration } from "../gateway.js";
 import { modelConfigJson, modelMetadata } from "../model-config.js";
+import { compressed } from "./answer.js";
 import { type ModelPath, parseModelPath } from "./model-path.js";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => unknown;
+/** Refuses by the head alone, before a body is read: throws, or lets it through. */
+type Check = (request: FastifyRequest, reply: FastifyReply) => void;
 
 export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorOptions): void {
   /** The methods given, and 405 with Allow for all others. */
-  const route = (url: string, handlers: Partial<Record<"GET" | "POST", Handler>>): void => {
+  const route = (url: string, handlers: Partial<Record<"GET" | "POST", Handler>>, check?: Check): void => {
     const allowed = Object.keys(handlers).flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    const onRequest = (of: Check) => async (request: FastifyRequest, reply: FastifyReply) => of(request, reply);
     for (const [method, handler] of Object.entries(handlers))
-      app.route({ method: method as HTTPMethods, url, handler });
+      app.route({
+        method: method as HTTPMethods,
+        url,
+        handler,
+        ...(check === undefined ? {} : { onRequest: onRequest(check) }),
+      });
     app.route({
       method: app.supportedMethods.filter((method) => !allowed.includes(method)) as HTTPMethods[],
       url,
-      handler: (request, reply) => refuseMethod(request, reply, allowedAt(url, request) ?? allowed),
+      onRequest: onRequest((request, reply) => refuseMethod(request, reply, allowedAt(url, request) ?? allowed)),
+      handler: () => {},
     });
   };
+  const send = (request: FastifyRequest, reply: FastifyReply, type: string, text: string): unknown => {
+    reply.type(type);
+    return compressed(request, reply, text);
+  };
+  const statistics = (request: FastifyRequest, reply: FastifyReply, models: readonly ModelStatistics[]): unknown =>
+    send(request, reply, "application/json; charset=utf-8", JSON.stringify(statisticsJson(models)));
 
   route("/v2", {
     GET: () => ({ name: SERVER_NAME, version: options.version, extensions: EXTENSIONS }),
@@ -28,19 +45,35 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorO
   route("/v2/health/live", { GET: (_, reply) => health(reply, gateway.live, { live: gateway.live }, "not live") });
   route("/v2/health/ready", { GET: (_, reply) => health(reply, gateway.ready, { ready: gateway.ready }, "not ready") });
   route("/v2/models", { GET: () => ({ models: gateway.modelNames() }) });
-  route("/v2/models/stats", { GET: () => statistics(gateway.statistics(null, "")) });
-  route("/v2/models/*", {
-    GET: (request, reply) => getModel(gateway, modelPath(request), request, reply),
-    POST: (request, reply) => postModel(modelPath(request), request, reply),
-  });
+  route("/v2/models/stats", { GET: (request, reply) => statistics(request, reply, gateway.statistics(null, "")) });
+  route(
+    "/v2/models/*",
+    {
+      GET: (request, reply) => {
+        const path = modelPath(request);
+        if (path.action !== "stats") return getModel(gateway, path, request, reply);
+        gateway.model(path.name, path.version);
+        return statistics(request, reply, gateway.statistics(path.name, path.version));
+      },
+      POST: () => {},
+    },
+    (request, reply) => {
+      if (request.method === "POST") postModel(modelPath(request), request, reply);
+    },
+  );
   route("/v2/repository/index", {
     POST: (request) => gateway.repositoryIndex(readReady(jsonBody(request))),
   });
-  route("/v2/repository/models/*", { POST: (request) => repository(gateway, request) });
+  route("/v2/repository/models/*", { POST: (request) => repository(gateway, request) }, (request) => {
+    refuseBrowser(request);
+    gateway.checkControl(controlPath(request).action);
+  });
+  const metrics = shared((format: MetricsFormat) => gateway.metrics(format));
   route("/metrics", {
-    GET: async (_, reply) => {
-      const text = await gateway.metrics();
-      return reply.type("text/plain; version=0.0.4; charset=utf-8").send(text);
+    GET: async (request, reply) => {
+      const isOpen = String(request.raw.headers.accept ?? "").includes("application/openmetrics-text");
+      const type = isOpen ? "application/openmetrics-text; version=1.0.0" : "text/plain; version=0.0.4";
+      return send(request, reply, `${type}; charset=utf-8`, await metrics(isOpen ? "openmetrics" : "prometheus"));
     },
   });
   const offered: readonly [string, string][] = [
@@ -50,10 +83,10 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorO
     ["/v2/cudasharedmemory/*", "shared memory (cuda_shared_memory)"],
   ];
   for (const [url, what] of offered) {
-    const refuse: Handler = () => {
+    const refuse = (): never => {
       throw notSupported(what);
     };
-    route(url, { GET: refuse, POST: refuse });
+    route(url, { GET: refuse, POST: refuse }, refuse);
   }
 }
 
@@ -94,9 +127,6 @@ function getModel(gateway: Gateway, path: ModelPath, request: FastifyRequest, re
       return modelMetadata(gateway.model(path.name, path.version));
     case "config":
       return modelConfigJson(gateway.model(path.name, path.version));
-    case "stats":
-      gateway.model(path.name, path.version);
-      return statistics(gateway.statistics(path.name, path.version));
     case "ready": {
       const ready = gateway.modelReady(path.name, path.version);
       return health(reply, ready, { name: path.name, ready }, `model '${path.name}' is not ready`);
@@ -118,13 +148,33 @@ function postModel(path: ModelPath, request: FastifyRequest, reply: FastifyReply
   return refuseMethod(request, reply, ["GET", "HEAD"]);
 }
 
-async function repository(gateway: Gateway, request: FastifyRequest): Promise<unknown> {
+/** What a path under /v2/repository/models/ asks for. */
+function controlPath(request: FastifyRequest): { name: string; action: "load" | "unload" } {
   const path = request.raw.url!.slice("/v2/repository/models/".length).replace(/\?.*$/, "").replace(/\/$/, "");
   const cut = path.lastIndexOf("/");
   const action = path.slice(cut + 1);
   const name = decodeURIComponent(path.slice(0, Math.max(0, cut)));
   if (name === "" || (action !== "load" && action !== "unload"))
     throw new ServingError("not-found", `unknown path: ${request.method} ${request.url}`, { reason: "unknown-path" });
+  return { name, action };
+}
+
+/**
+ * A page that a browser shows may send a POST to any address without asking, as plain text, and this server's clients
+ * send no content type to tell it by. But browsers write on every POST whose page it is; programs do not.
+ */
+function refuseBrowser(request: FastifyRequest): void {
+  const { origin } = request.headers;
+  if (origin !== undefined)
+    throw new ServingError(
+      "permission-denied",
+      `models are not loaded and unloaded from web pages: the request must have no header Origin, got '${origin}'`,
+      { reason: "origin" },
+    );
+}
+
+async function repository(gateway: Gateway, request: FastifyRequest): Promise<unknown> {
+  const { name, action } = controlPath(request);
   const parameters: Parameters = readParameters(jsonBody(request).parameters, "the request");
   if (action === "load") {
     await gateway.load(name, parameters);
@@ -134,11 +184,25 @@ async function repository(gateway: Gateway, request: FastifyRequest): Promise<un
   return { name, unload: true };
 }
 
+/** Those who ask while the answer is made get the same: a text of 100 KB is not made a thousand times at once. */
+function shared(make: (format: MetricsFormat) => Promise<string>): (format: MetricsFormat) => Promise<string> {
+  const making = new Map<MetricsFormat, Promise<string>>();
+  return (format) => {
+    let text = making.get(format);
+    if (text === undefined) {
+      text = make(format).finally(() => making.delete(format));
+      making.set(format, text);
+    }
+    return text;
+  };
+}
+
 /** A JSON object, or {} for an empty body. */
 function jsonBody(request: FastifyRequest): Record<string, unknown> {
   const body = request.body as Buffer | undefined;
   if (body === undefined || body === null || body.byteLength === 0) return {};
   let value: unknown;
+  checkJsonBounds(body);
   try {
     value = JSON.parse(body.toString("utf8"));
   } catch (error) {
@@ -158,7 +222,7 @@ function readReady(body: Record<string, unknown>): boolean {
 
 const NONE: StatisticDuration = { count: 0, ns: 0 };
 
-function statistics(models: readonly ModelStatistics[]): unknown {
+function statisticsJson(models: readonly ModelStatistics[]): unknown {
   return {
     model_stats: models.map((model) => ({
       name: model.name,
