@@ -17,29 +17,44 @@ describe("rubato.yaml", () => {
     expect(modelFileSchema.safeParse({}).success).toBe(true);
   });
 
-  test("every key is read", () => {
-    const file = parse(`
-slo_ms: 50
-policy: timeout
-policy_options: { timeout_ms: 5 }
-group: gpu
-model_file: npm:pkg/a.onnx
-platform: onnx_onnxv1
-batch_max: 16
-batch_fixed: 16
-default_timeout_ms: 100
-timeout_max_ms: 1000
-queue: { requests_max: 5 }
-inputs:
-  ids: { datatype: INT64, shape: [-1, -1], batch_axis: 0, variable_axis: 1, mode: pad, buckets: [8, 16], pad_value: 1 }
-  mask: { variable_axis: 1, mode: pad, buckets: [8, 16], mask: true }
-  rate: { batch_axis: none, profile_value: 16000, profile_shape: [] }
-outputs:
-  y: { batch_axis: 0, unpad: { axis: 1, of: ids, scale: 0.5 } }
-apps: [a, b]
-`);
-    expect(file.inputs.ids?.buckets).toEqual([8, 16]);
-    expect(file.queue).toEqual({ requests_max: 5, bytes_max: 268_435_456 });
+  test("every key is read, and none but these", () => {
+    const input = {
+      datatype: "INT64",
+      shape: [-1, -1],
+      batch_axis: 0,
+      variable_axis: 1,
+      mode: "pad",
+      buckets: [8, 16],
+    };
+    const given = {
+      slo_ms: 50,
+      policy: "timeout",
+      policy_options: { timeout_ms: 5, drop: "window" },
+      group: "gpu",
+      memory_mb: 700,
+      dynamic_memory_mb: 30,
+      model_file: "npm:pkg/a.onnx",
+      platform: "onnx_onnxv1",
+      batch_max: 16,
+      batch_fixed: 16,
+      default_timeout_ms: 100,
+      timeout_max_ms: 1000,
+      queue: { requests_max: 5, bytes_max: 600 },
+      inputs: {
+        ids: { ...input, pad_value: 1, mask: false },
+        rate: { batch_axis: "none", profile_value: 16000, profile_shape: [] },
+      },
+      outputs: { y: { datatype: "FP32", shape: [-1], batch_axis: 0, unpad: { axis: 1, of: "ids", scale: 0.5 } } },
+      apps: ["a", "b"],
+    };
+    expect(parse(JSON.stringify(given))).toEqual(given);
+    const emulated = { platform: "rubato_emulated", emulated: { alpha_ms: 1, beta_ms: 5 } };
+    expect(parse(JSON.stringify(emulated))).toMatchObject(emulated);
+    // Nobody adds a key without one line above.
+    expect(Object.keys(modelFileSchema.shape).sort()).toEqual(Object.keys({ ...given, emulated }).sort());
+    expect(Object.keys(modelFileSchema.shape.inputs.unwrap().valueType.shape).sort()).toEqual(
+      Object.keys({ ...given.inputs.ids, ...given.inputs.rate }).sort(),
+    );
   });
 
   const cases: [string, string | RegExp][] = [

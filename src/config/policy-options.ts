@@ -406,6 +406,13 @@ export const policyOptionSchemas = {
           "How large a candidate is: `earliest` as many as its earliest deadline allows, `latest` as many as the latest " +
             "deadlines allow, with earlier requests dropped where they would keep it smaller.",
         ),
+      drop: z
+        .enum(["head", "newest"])
+        .default("head")
+        .describe(
+          "Which request is asked whether it can still finish alone: `head` the earliest; `newest` the newest, as in the " +
+            "published re-implementation, where a head that cannot keeps its model waiting until the newest cannot either.",
+        ),
     })
     .describe(
       "Shepherd's Flex, without its planner: at each arrival and completion the largest batch that would be in time, " +

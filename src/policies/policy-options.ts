@@ -100,6 +100,8 @@ export interface ShepherdOptions {
   readonly preemption?: boolean;
   /** earliest (default): as many as the earliest deadline allows; latest: as many as the latest allow, the rest dropped. */
   readonly size_from?: "earliest" | "latest";
+  /** head (default): whoever can no longer finish alone; newest: nobody until the newest cannot, as published. */
+  readonly drop?: "head" | "newest";
 }
 
 /** TensorFlow Serving's names and defaults (BatchingParameters). */

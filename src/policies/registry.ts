@@ -221,7 +221,7 @@ export function nexus(options: NexusOptions = {}): Policy {
 export function shepherd(options: ShepherdOptions = {}): Policy {
   const preemptionFactor =
     (options.preemption ?? true) ? (options.preemption_factor ?? SHEPHERD_PREEMPTION_FACTOR) : Number.POSITIVE_INFINITY;
-  const queueOptions = { sizeFrom: options.size_from ?? "earliest" };
+  const queueOptions = { sizeFrom: options.size_from ?? "earliest", drop: options.drop ?? "head" };
   return {
     name: "shepherd",
     createQueue: (key, spec, core) => new ShepherdQueue(key, spec, core, queueOptions),

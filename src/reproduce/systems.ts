@@ -25,7 +25,8 @@ const choice = (policy: string, options: Readonly<Record<string, unknown>> = {})
 function nexus(options: Readonly<Record<string, unknown>>): Choice[] {
   return [
     choice("nexus", { plan: "epochs", rate_margin: 1.15, ...options }),
-    choice("nexus", { plan: "epochs", rate_margin: 4, ...options }),
+    choice("nexus", { plan: "epochs", rate_margin: 1.5, ...options }),
+    choice("nexus", { plan: "epochs", rate_margin: 2.5, ...options }),
     choice("nexus", { plan: "static", ...options }),
   ];
 }
@@ -47,7 +48,7 @@ export const CLOCKWORK_FREE: System = {
 };
 
 /**
- * With one frontend. Its planner's epochs with two margins on rates, and every model everywhere, whichever does best: with
+ * With one frontend. Its planner's epochs with three margins on rates, and every model everywhere, whichever does best: with
  * many models the smallest margin leaves those whose SLO is near 2 l(1) more than 1 % bad at nearly any rate.
  */
 export const NEXUS: System = { name: "Nexus", variants: nexus({}), warmupS: NEXUS_WARMUP_S, isMain: true };
@@ -59,7 +60,15 @@ export const NEXUS_8: System = {
   isMain: false,
 };
 
+/** Flex, repaired: whoever can no longer finish alone is dropped. */
 export const SHEPHERD: System = { name: "Shepherd", variants: [choice("shepherd")], isMain: true };
+
+/** As the re-implementation that Symphony compares with: it asks the newest request, so a head that expires jams its model. */
+export const SHEPHERD_PUBLISHED: System = {
+  name: "Shepherd, as published",
+  variants: [choice("shepherd", { drop: "newest" })],
+  isMain: true,
+};
 
 /** Symphony's own eager baseline (§3.4, k = 0), with the better of two drop rules. */
 export const EAGER: System = {
@@ -76,6 +85,7 @@ export const SYSTEMS: readonly System[] = [
   NEXUS,
   NEXUS_8,
   SHEPHERD,
+  SHEPHERD_PUBLISHED,
   EAGER,
 ];
 

@@ -560,8 +560,14 @@ export function variantsOf(
         of({ plan: "static", static_batch: 4, frontends: 3, drop: "earliest" }),
         of({ plan: "epochs", epoch_s: 1, epoch_min_s: 1, frontends: 2, profile_multiplier: 1.15 }),
       ].map((variant) => ({ ...variant, sendsAhead: true }));
+    // As published whoever cannot finish still waits: that is its quirk.
     case "shepherd":
-      return [of({}), of({ size_from: "latest", preemption_factor: 1.5 }), of({ preemption: false })];
+      return [
+        of({}),
+        of({ size_from: "latest", preemption_factor: 1.5 }),
+        of({ preemption: false }),
+        of({ drop: "newest" }, false),
+      ];
     default:
       return [of({}, false, false)];
   }

@@ -82,6 +82,18 @@ describe("clockwork: who goes together, who is lost", () => {
     expect(run.ended.get("a")).toBe("late");
   });
 
+  test("that floor is horizon and margin together: where a plan ends by both it is kept, a microsecond less and it is lost", () => {
+    // x ends at 100; a, which arrives at 11 with hardly any time, would end at 200: 89 + 100 µs after its arrival.
+    const run = (slo_margin_ms: number) =>
+      serve({ slo_margin_ms, schedule_ahead_ms: 0.089 })
+        .arrive(0, "x")
+        .arrive(11, "a", 0, 20)
+        .until(1000)
+        .ended.get("a");
+    expect(run(0.1)).toBe("late");
+    expect(run(0.099)).toBe("dropped predicted-late");
+  });
+
   test("plans start no sooner than the control delay after the decision; the batch itself starts at once", () => {
     const run = (deadline: number) => serve({ control_delay_ms: 0.05 }).arrive(0, "a", 0, deadline).until(1000);
     expect(run(149).ended.get("a")).toBe("dropped predicted-late");

@@ -11,7 +11,8 @@ interface Frontend {
 /**
  * Frontends that spread one model's requests over its accelerators by deficit round robin: an accelerator with credit of
  * at least one gets the request and pays one; any other gains its quantum and the turn passes. A quantum is the share
- * relative to the smallest. Requests come to the frontends in turn, and each counts for itself.
+ * relative to the smallest, so a large one gets its requests in runs. Requests come to the frontends in turn, and each
+ * counts for itself.
  */
 export class NexusFrontends {
   private readonly frontends: Frontend[];
@@ -26,8 +27,8 @@ export class NexusFrontends {
   /** A new plan. @param weights above 0, per accelerator. */
   follow(ids: readonly AcceleratorId[], weights: readonly number[]): void {
     this.ids = ids;
-    const most = Math.max(...weights);
-    this.quanta = weights.map((weight) => weight / most);
+    const least = Math.min(...weights);
+    this.quanta = weights.map((weight) => weight / least);
     for (const frontend of this.frontends) {
       frontend.cursor = 0;
       frontend.credit.length = 0;

@@ -74,6 +74,7 @@ describe("errors", () => {
       "greater than the entry before it (4); was 4",
     ],
     ["clockwork", { slo_margin_ms: -1 }, "policy_options.slo_margin_ms", "at least 0; was -1"],
+    ["shepherd", { drop: "tail" }, "policy_options.drop", "one of"],
     ["shepherd", { preemption_factor: 1 }, "policy_options.preemption_factor", "at least 1.01; was 1"],
     ["triton", { timeout_action: "DROP" }, "policy_options.timeout_action", 'one of REJECT, DELAY; was "DROP"'],
     ["triton", { preferred_batch_size: [0] }, "policy_options.preferred_batch_size[0]", "at least 1; was 0"],

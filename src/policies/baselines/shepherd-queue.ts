@@ -19,14 +19,19 @@ export interface ShepherdQueueOptions {
    * the latest deadlines allow, filled from the earliest that hold with that size; whoever is passed over is dropped.
    */
   readonly sizeFrom: "earliest" | "latest";
+  /**
+   * Who is asked whether it can still finish alone. head: the earliest, who is dropped when it cannot. newest: the latest, as
+   * published: while it can, nobody is dropped, and a head that cannot lets no candidate form.
+   */
+  readonly drop: "head" | "newest";
 }
 
 /**
  * One model's requests under Shepherd Flex: earliest deadline first; its candidate for an accelerator is the largest
  * batch that would hold the deadlines from now, the members of its own batch that runs there counted as if they waited.
  *
- * Who cannot finish even alone on the fastest accelerator is dropped (tested at the head: the re-implementation that
- * Symphony compares with tests the newest request, and jams when a head expires).
+ * Who cannot finish even alone on the fastest accelerator is dropped. The re-implementation that Symphony compares with asks
+ * the newest request instead of the head, and jams when a head expires: `drop` has both.
  */
 export class ShepherdQueue implements Queue {
   private readonly pending = new DeadlineQueue();
@@ -183,6 +188,12 @@ export class ShepherdQueue implements Queue {
     return this.pending.length === 0 ? Number.POSITIVE_INFINITY : this.pending.deadlineAt(0);
   }
 
+  /** Deadline of who is asked whether it can still finish; Infinity when nobody waits in line. */
+  private get testedDeadline(): number {
+    if (this.options.drop === "head" || this.pending.length === 0) return this.headDeadline;
+    return this.pending.deadlineAt(this.pending.length - 1);
+  }
+
   private leadUs(size: number): number {
     const { network } = this.core;
     return network.controlUs + size * network.dataUsPerRequest;
@@ -203,7 +214,7 @@ export class ShepherdQueue implements Queue {
     offers.opensAt[key] = at + lead;
     offers.leadUs[key] = lead;
     offers.latestAt[key] =
-      Math.min(this.headDeadline, soloDeadline) - Math.ceil(this.spec.latency.execUs[1]! * accelerators.fastestScale);
+      Math.min(this.testedDeadline, soloDeadline) - Math.ceil(this.spec.latency.execUs[1]! * accelerators.fastestScale);
     offers.rank[key] = offers.latestAt[key]!;
   }
 
@@ -215,7 +226,7 @@ export class ShepherdQueue implements Queue {
       if (deadline >= endAt) break;
       core.drop(solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
     }
-    if (this.headDeadline < endAt) this.dropFront(pending.firstNotBefore(endAt), at);
+    if (this.testedDeadline < endAt) this.dropFront(pending.firstNotBefore(endAt), at);
   }
 
   private dropFront(count: number, at: number): void {

@@ -42,6 +42,27 @@ describe("shepherd: what an accelerator takes", () => {
     expect(run.dispatches).toEqual(["0:x", "100:b"]);
   });
 
+  test("drop newest: an expired head is kept, and whoever comes behind it waits until the newest cannot finish either", () => {
+    const run = serve({ drop: "newest" }).arrive(0, "x").arrive(10, "a", 0, 150).arrive(20, "b", 0, 600);
+    // At 501 b could not finish; c, which comes just before, keeps all of them until 801.
+    run.arrive(500, "c", 0, 900).until(801);
+    expect(run.dispatches).toEqual(["0:x"]);
+    expect(["a", "b", "c"].map((name) => run.ended.get(name))).toEqual([
+      "dropped expired",
+      "dropped expired",
+      "dropped infeasible",
+    ]);
+    expect(["a", "b", "c"].map((name) => run.endedAt.get(name))).toEqual([801, 801, 801]);
+    run.arrive(900, "d").until(2000);
+    expect(run.dispatches).toEqual(["0:x", "900:d"]);
+  });
+
+  test("drop newest: below the peak it is the same", () => {
+    const run = serve({ drop: "newest", preemption: false }).arrive(0, "x").arrive(10, "ab", 0, 300).arrive(20, "c");
+    run.until(1000);
+    expect(run.dispatches).toEqual(["0:x", "100:abc"]);
+  });
+
   test("the plan allows for control and data before the execution", () => {
     const network = { controlUs: 20, dataUsPerRequest: 5, responseUs: 0 };
     const run = new HandDriven({ policy: shepherd({ preemption: false }), network });
@@ -126,5 +147,13 @@ describe("shepherd in simulation", () => {
     const report = simulate(resnet(6500), { policy: "shepherd", policyOptions: {} });
     expect(report.goodput_rps).toBeGreaterThan(1000);
     expect(report.goodput_rps).toBeLessThan(3000);
+  });
+
+  test("as published, past the peak: the model jams, and nothing at all is served (the public code: 0 within 2 s at 5500)", () => {
+    const newest = { policy: "shepherd", policyOptions: { drop: "newest" } };
+    expect(simulate(resnet(4000), newest).bad_rate).toBeLessThan(0.001);
+    const late = { ...resnet(5500), warmupUs: durationUs(2_000_000) };
+    expect(simulate(late, newest).finished).toBe(0);
+    expect(simulate(late, { policy: "shepherd", policyOptions: {} }).finished).toBeGreaterThan(1000);
   });
 });

@@ -1,5 +1,6 @@
 /** What the parts of `deferred+` promise, each alone and in short simulations. Peaks are measured by `rubato bench plus`. */
 import { describe, expect, it, test } from "vitest";
+import { HandDriven } from "../../../test/support/hand-driven.js";
 import { expandScenario, scenarioFrom, withRate } from "../../config/scenario.js";
 import { sourceOf } from "../../config/source.js";
 import { AcceleratorTable } from "../../core/accelerator-table.js";
@@ -8,6 +9,8 @@ import { linearTable } from "../../core/latency.js";
 import { RateMeter } from "../../core/rate-meter.js";
 import { stream } from "../../sim/random.js";
 import { simulate, simulateBadRates } from "../../sim/simulate.js";
+import type { DeferredPlusOptions } from "../policy-options.js";
+import { deferredPlus } from "../registry.js";
 import { LookAhead } from "./look-ahead.js";
 import { QueuePlus } from "./queue-plus.js";
 import { SharedLoad } from "./shared-load.js";
@@ -196,6 +199,33 @@ function scenarioOf(fields: object, rateRps: number, seconds = 10) {
 const poisson = { process: "poisson", rate_rps: 1000 };
 const worst = (scenario: ReturnType<typeof scenarioOf>, policy: string, policyOptions = {}) =>
   Math.max(...simulateBadRates(scenario, { policy, policyOptions, seed: 1 }).badRates);
+
+describe("early windows", () => {
+  /** When one request alone leaves, l(b) = 10 b + 90, its window closed until 1000 - l(2) = 890. */
+  const leavesAt = (accelerators: number, options: DeferredPlusOptions): string => {
+    const only = { early: 0, early_per_idle: 0, early_by_gap: 0, burst_aware: false, feedback: false };
+    const policy = deferredPlus({ ...only, look_ahead: false, leave_when_enough: false, ...options });
+    const run = new HandDriven({ policy, accelerators });
+    run.arrive(0, "a", 0, 1000).until(1000);
+    return run.dispatches.at(-1)!;
+  };
+
+  test("none: when the window opens", () => {
+    expect(leavesAt(4, {})).toBe("890:a");
+  });
+
+  test("early: by this part of l(b) over the number of accelerators", () => {
+    expect(leavesAt(1, { early: 2 })).toBe("690:a");
+    expect(leavesAt(4, { early: 2 })).toBe("840:a");
+  });
+
+  test("early_per_idle: each idle one beyond the first counts by the root of their number", () => {
+    // l(1) x 4 / root(n) x (n - 1) / n: 150, then 118.5 rounded down.
+    expect(leavesAt(1, { early_per_idle: 4 })).toBe("890:a");
+    expect(leavesAt(4, { early_per_idle: 4 })).toBe("740:a");
+    expect(leavesAt(9, { early_per_idle: 4 })).toBe("772:a");
+  });
+});
 
 describe("simulated", () => {
   it("ResNet50 of Table 2 at 5430/s: at most 1 % bad where deferred has more", () => {

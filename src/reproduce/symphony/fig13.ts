@@ -1,6 +1,6 @@
 import { type Experiment, pick } from "../experiment.js";
 import type { CorePoint } from "../point.js";
-import { CLOCKWORK, NEXUS, SHEPHERD, SYMPHONY, SYSTEMS } from "../systems.js";
+import { CLOCKWORK, NEXUS, SHEPHERD, SHEPHERD_PUBLISHED, SYMPHONY, SYSTEMS } from "../systems.js";
 import {
   bestOf,
   CODE_DELAYS,
@@ -13,7 +13,9 @@ import {
   runOf,
 } from "./workloads.js";
 
-const COMPARED = SYSTEMS.filter((system) => system.isOurs === true || [CLOCKWORK, NEXUS, SHEPHERD].includes(system));
+const COMPARED = SYSTEMS.filter(
+  (system) => system.isOurs === true || [CLOCKWORK, NEXUS, SHEPHERD, SHEPHERD_PUBLISHED].includes(system),
+);
 /** Linear: goodput per accelerator on the largest cluster, relative to the smallest. */
 const LINEAR = 0.95;
 
