@@ -12,12 +12,18 @@ test("the benchmark of the scheduler runs tiny, with its figures", async () => {
     for (const name of [
       "threads-1-model",
       "threads-64-models",
+      "lots-1000us",
+      "lots-50us",
       "core-allocation",
       "cost-over-models",
       "queue-threads-2",
     ])
       expect(names).toContain(name);
-    for (const { name, value } of results) if (name !== "core-allocation") expect(value, name).toBeGreaterThan(0);
+    for (const { name, value, unit } of results) {
+      // What finished in 0.3 s of real time is a busy machine's to say.
+      if (unit === "finished/CPU-s") expect(value, name).toBeGreaterThanOrEqual(0);
+      else if (name !== "core-allocation") expect(value, name).toBeGreaterThan(0);
+    }
     expect(readdirSync(figuresDir).sort()).toEqual(["scheduler-cost.svg", "scheduler-rank.svg"]);
   } finally {
     rmSync(figuresDir, { recursive: true });

@@ -2,8 +2,8 @@
  * How many requests can a scheduler hold? Symphony §5.5 (Figure 13): the scheduler alone, its load and its accelerators
  * objects of the process, SLO 100 ms, 1.082 b + 5.204 ms, an accelerator for every 750 requests/s.
  *
- * For: requests per processor-second of all threads, what an event costs as models and accelerators grow, what a second
- * queue thread adds, and what a grant costs the rank. Not for: the latency of a decision, a server, or a machine that does
+ * For: finished requests per processor-second of all threads and how it falls with the lot, what an event costs as models and
+ * accelerators grow, what a second queue thread adds, and what a grant costs the rank. Not for: the latency of a decision, a server, or a machine that does
  * anything else meanwhile: what happens in real time has windows of a millisecond.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -11,18 +11,9 @@ import path from "node:path";
 import { GCProfiler, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Figure, LineRow } from "../reproduce/figure.js";
-import {
-  ALPHA_MS,
-  BATCH_MAX,
-  BETA_MS,
-  type BenchResult,
-  benchCore,
-  CoreRun,
-  RATE_PER_ACCELERATOR,
-  SLO_MS,
-} from "./core-bench.js";
+import { type BenchResult, benchCore, CoreRun, RATE_PER_ACCELERATOR } from "./core-bench.js";
+import { IN_TIME, measureLots, measureThreads } from "./lot-bench.js";
 import { runQueueLoad } from "./queue-load.js";
-import { runThreadedLoad } from "./threaded-load.js";
 
 export interface SchedulerBenchOptions {
   /** Work relative to the full size; below 0.1 nothing is searched. */
@@ -41,10 +32,11 @@ export async function benchThreads(options: SchedulerBenchOptions): Promise<Benc
   const { size, onProgress } = options;
   onProgress("threads and rings in real time");
   const threaded = [await measureThreads(1, size), await measureThreads(64, size)];
+  const lots = await measureLots(size, onProgress);
   onProgress("one queue thread and two");
   const queues = await measureQueueThreads(size, onProgress);
   await writeFigure(options, ranksFigure(queues));
-  return [...threaded, ...queueResults(queues)];
+  return [...threaded, ...lots, ...queueResults(queues)];
 }
 
 /** The core alone, in virtual time. */
@@ -58,50 +50,6 @@ export async function benchCosts(options: SchedulerBenchOptions): Promise<BenchR
   const points = measureCosts(size);
   await writeFigure(options, costFigure(points));
   return [...core, allocation, ...points.map(costResult)];
-}
-
-// Threads and rings in real time
-
-/** Requests that arrive while one lot is made and polled for: 1 ms of 100 is given for far fewer wake-ups. */
-const LOT_US = 1000;
-const RATE_RPS = 1_000_000;
-
-async function measureThreads(models: number, size: number): Promise<BenchResult> {
-  const rateRps = size < 0.1 ? 20_000 : RATE_RPS;
-  const result = await runThreadedLoad({
-    alphaMs: ALPHA_MS,
-    betaMs: BETA_MS,
-    sloMs: SLO_MS,
-    batchMax: BATCH_MAX,
-    models,
-    queuesPerModel: 1,
-    accelerators: Math.ceil(rateRps / RATE_PER_ACCELERATOR),
-    rateRps,
-    threads: 1,
-    // A dispatch is seen a lot later; a grant takes two polls, an arrival a lot, and all may be late by some.
-    network: { controlUs: LOT_US + 500, dataUsPerRequest: 0, responseUs: 0, decisionUs: 7 * LOT_US },
-    lotUs: LOT_US,
-    pollUs: LOT_US,
-    warmupS: size < 0.1 ? 0.2 : 2,
-    seconds: size < 0.1 ? 0.3 : 5 * size,
-    seed: 1,
-    rowsMax: 0,
-  });
-  const { arrived, finished, batches, cpuS, wallS, rank, threads } = result;
-  const cores = (cpuS / wallS).toFixed(2);
-  return {
-    name: `threads-${models}-model${models === 1 ? "" : "s"}`,
-    value: arrived / cpuS,
-    unit: "requests/CPU-s",
-    detail: `front, 1 queue thread, rank: ${(arrived / wallS / 1e6).toFixed(2)} M/s on ${cores} cores, finished ${percent(finished / arrived)}, mean batch ${(finished / Math.max(1, batches)).toFixed(1)}${rank.cpuUs === null ? "" : `, rank ${(rank.cpuUs / rank.grants).toFixed(2)} us/grant`}`,
-    digest: "-",
-    figures: {
-      finished_share: finished / arrived,
-      rank_cpu_us: rank.cpuUs ?? Number.NaN,
-      rank_grants: rank.grants,
-      queue_thread_cpu_us: threads[0]?.cpuUs ?? Number.NaN,
-    },
-  };
 }
 
 // Allocation
@@ -202,7 +150,6 @@ interface QueueThreads {
   readonly meanBatch: number;
 }
 
-const IN_TIME = 0.99;
 const SEARCH_FROM_RPS = 1_200_000;
 const SEARCH_TO_RPS = 6_000_000;
 const SEARCH_STEPS = 5;
