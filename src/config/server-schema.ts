@@ -248,6 +248,13 @@ export const serverConfigSchema = z
       .enum(["none", "explicit"])
       .default("none")
       .describe("none: every model is loaded at start; explicit: models are loaded and unloaded by request."),
+    ready_when: z
+      .enum(["all_models", "any_model"])
+      .default("all_models")
+      .describe(
+        "When health says ready, after the start: all_models: every model to be loaded at start is served; any_model: " +
+          "requests are accepted, though some of them failed to load. Models loaded by request do not count.",
+      ),
     http: http.prefault({}),
     grpc: grpc.prefault({}),
     groups: z

@@ -43,6 +43,7 @@ export interface ServerConfig {
   /** Absolute path of the model repository. */
   readonly modelsDir: string;
   readonly modelControl: "none" | "explicit";
+  readonly readyWhen: "all_models" | "any_model";
   readonly http: {
     readonly host: string;
     /** 0 = any free port. */
@@ -151,6 +152,7 @@ export function serverConfigFrom(
         ? path.resolve(folder, file.models)
         : path.resolve(machine.folder, overrides.models),
     modelControl: file.model_control,
+    readyWhen: file.ready_when,
     http: {
       host: overrides.host ?? http.host,
       port: overrides.httpPort ?? http.port,

@@ -90,7 +90,7 @@ export interface Gateway {
   /** A door refused a call without asking: for counters and traces. */
   refused(call: RefusedCall, error: ServingError): void;
   readonly live: boolean;
-  /** Accepting work: required models loaded, not draining. */
+  /** What should be loaded is, and nothing ends. */
   readonly ready: boolean;
   modelNames(): readonly string[];
   /** Throws ServingError not-found, naming the model or version. */

@@ -87,6 +87,7 @@ export async function runServer(
     eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
     models: source,
     modelControl: config.modelControl,
+    readyWhen: config.readyWhen,
     placement: config.placement === null ? null : { config: config.placement, planner: new Planner() },
     onBroken,
   });

@@ -25,6 +25,8 @@ export interface ServerOptions extends LiveDriverOptions {
   readonly models: ModelSource;
   /** none: every model is loaded at the start; explicit: none is, models are loaded and unloaded by request. */
   readonly modelControl: "none" | "explicit";
+  /** Which of the models loaded at the start must be served for the server to be ready; default all. */
+  readonly readyWhen?: "all_models" | "any_model";
   /** Absent or null: every model says its group. */
   readonly placement?: PlacementOptions | null;
 }
@@ -79,10 +81,15 @@ export class Server implements Gateway {
     return this.phase !== "closed";
   }
 
-  /** Not while models are loaded at the start, not when all of them failed, not from the first signal to end. */
+  /**
+   * Not while models are loaded at the start, not when one of them failed (or, by `readyWhen`, all of them), not from the
+   * first signal to end. Reloads, moves and what autoscaling does with workers take nobody's model away, and who loads or
+   * unloads one by request is told himself how it went.
+   */
   get ready(): boolean {
     if (this.phase !== "serving") return false;
-    return this.failedLoads === 0 || this.models.names().length > 0;
+    if (this.failedLoads === 0) return true;
+    return this.options.readyWhen === "any_model" && this.models.names().length > 0;
   }
 
   infer(call: InferCall, handler: InferHandler): () => void {

@@ -38,6 +38,8 @@ test("grpc: live, ready, metadata, config, statistics, index", async () => {
   expect((await unary(client.serverLive, client, {})).response).toEqual({ live: true });
   expect((await unary(client.serverReady, client, {})).response).toEqual({ ready: true });
   expect((await unary(client.modelReady, client, { name: "echo", version: "" })).response).toEqual({ ready: true });
+  expect((await unary(client.modelReady, client, { name: "nobody", version: "" })).response).toEqual({ ready: false });
+  expect((await unary(client.modelReady, client, { name: "echo", version: "7" })).response).toEqual({ ready: false });
   expect((await unary(client.serverMetadata, client, {})).response).toMatchObject({ name: "rubato", version: "9.9.9" });
   expect((await unary(client.modelMetadata, client, { name: "sum", version: "2" })).response).toMatchObject({
     name: "sum",
@@ -82,6 +84,7 @@ test("grpc: the reply mirrors raw or typed, unless told", async () => {
   });
   expect(typed.response.rawOutputContents).toEqual([]);
   expect(typed.response.outputs[0]!.contents!.fp32Contents).toEqual([1, 2.5]);
+  expect(Object.keys(typed.response.parameters)).toEqual([]);
   const forced = await grpcInfer(
     doors,
     raw("identity_FP32", data, {
@@ -269,6 +272,10 @@ test("grpc: a stream answers in order, errors in error_message, and goes on", as
     [true, "2"],
   ]);
   expect(answers[1]!.errorMessage).toContain("nobody");
+  for (const { inferResponse } of answers)
+    expect(inferResponse!.parameters.triton_final_response).toEqual({
+      parameterChoice: { $case: "boolParam", value: true },
+    });
   expect(answers[1]!.inferResponse!.parameters.rubato_reason).toEqual({
     parameterChoice: { $case: "stringParam", value: "unknown-model" },
   });

@@ -227,6 +227,36 @@ describe("loading and unloading", { retry: 2 }, () => {
     expect([fake.pool.loads, fake.server.ready, (await fake.infer()).reply !== null]).toEqual([2, true, true]);
   });
 
+  it("is ready when every model to be loaded at the start is served, or, told so, when one is", async () => {
+    const specs = [modelSpec(), modelSpec({ name: "bad", group: "nowhere" })];
+    const ready = async (options: ConstructorParameters<typeof FakeServer>[2]): Promise<boolean> => {
+      fake = new FakeServer(specs, [group(1)], options);
+      expect(fake.server.ready).toBe(false);
+      await fake.start();
+      return fake.server.ready;
+    };
+    expect(await ready({})).toBe(false);
+    expect(fake.server.modelReady("m", "")).toBe(true);
+    expect((await fake.infer()).reply).not.toBeNull();
+    await fake.stop();
+    expect(await ready({ readyWhen: "any_model" })).toBe(true);
+    await fake.stop();
+    specs.shift();
+    expect(await ready({ readyWhen: "any_model" })).toBe(false);
+    await fake.stop();
+    specs.shift();
+    expect(await ready({})).toBe(true);
+    await fake.stop();
+    // By request: who asks for a model that cannot be loaded is told, and takes the server from nobody.
+    specs.push(modelSpec({ name: "bad", group: "nowhere" }), modelSpec());
+    expect(await ready({ modelControl: "explicit" })).toBe(true);
+    await expect(fake.server.load("bad", {})).rejects.toThrow();
+    expect(fake.server.ready).toBe(true);
+    await fake.server.load("m", {});
+    await fake.server.unload("m");
+    expect(fake.server.ready).toBe(true);
+  });
+
   it("refuses load and unload where models are not controlled by request", async () => {
     fake = await new FakeServer([modelSpec()], [group(1)]).start();
     await expect(fake.server.load("m", {})).rejects.toMatchObject({ code: "unavailable" });

@@ -92,6 +92,10 @@ async function serve(config: ServerConfig, output: Output): Promise<void> {
       for (const { name, state, reason } of server.repositoryIndex(false))
         if (state !== "READY" && config.modelControl === "none")
           output.note(`rubato: model '${name}' is not served: ${reason}`);
+      if (!server.ready)
+        output.note(
+          "rubato: health says not ready, since not every model is served (ready_when: any_model says otherwise)",
+        );
       return stopped;
     },
     (error: unknown) => {

@@ -27,6 +27,9 @@ export interface CallContext {
  */
 const DEADLINE_SLACK_US = 5000;
 
+/** On the last answer of every request of a stream, and the only one: Triton's clients of decoupled models wait for it. */
+export const FINAL_RESPONSE = { triton_final_response: true } as const;
+
 export class InferCallInFlight implements InferHandler {
   private isOver = false;
   private cancelGateway: (() => void) | null = null;
@@ -36,6 +39,7 @@ export class InferCallInFlight implements InferHandler {
 
   constructor(
     private readonly context: CallContext,
+    private readonly kind: "unary" | "streamed",
     private readonly bytes: Buffer,
     private readonly place: Place,
     private readonly receipt: Receipt,
@@ -104,12 +108,13 @@ export class InferCallInFlight implements InferHandler {
     if (this.isOver) return;
     this.cancelGateway = null;
     const { id, isRaw } = this.message!;
+    const answer = this.kind === "unary" ? reply : { ...reply, parameters: { ...reply.parameters, ...FINAL_RESPONSE } };
     let bytes = 0;
     for (const output of reply.outputs) bytes += output.data.byteLength;
     try {
-      if (isRaw || bytes <= ENCODE_INLINE_BYTES_MAX) this.answer(encodeProto(writeAnswer(reply, id, isRaw)));
+      if (isRaw || bytes <= ENCODE_INLINE_BYTES_MAX) this.answer(encodeProto(writeAnswer(answer, id, isRaw)));
       else
-        this.context.bodyPool.encodeProto(reply, id, (error, response) => {
+        this.context.bodyPool.encodeProto(answer, id, (error, response) => {
           if (this.isOver) return;
           try {
             if (error !== null) throw error;

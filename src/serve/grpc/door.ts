@@ -130,6 +130,7 @@ function serveUnary(
   const reception = receptionOf(call.metadata);
   new InferCallInFlight(
     context,
+    "unary",
     call.request,
     reception.inlet.take(),
     reception,

@@ -1,7 +1,7 @@
 /**
  * grpc.health.v1.Health, straight from the gateway: Check and List look at the moment, Watch sends each change.
  *
- * The whole server ("") and the inference service share one status: accepting work or not.
+ * The whole server ("") and the inference service share one status: ready, as the protocol's ServerReady.
  */
 import type {
   handleServerStreamingCall,

@@ -43,7 +43,7 @@ export function createMethods(
   return {
     serverLive: unary(() => ({ live: gateway.live })),
     serverReady: unary(() => ({ ready: gateway.ready })),
-    modelReady: unary(({ name, version }) => ({ ready: gateway.modelReady(name, version) })),
+    modelReady: unary(({ name, version }) => ({ ready: isModelReady(gateway, name, version) })),
     serverMetadata: unary(() =>
       ServerMetadataResponse.fromPartial({ name: SERVER_NAME, version: options.version, extensions: [...EXTENSIONS] }),
     ),
@@ -86,6 +86,16 @@ export function createMethods(
     traceSetting: refuse("tracing by request (trace)"),
     logSettings: refuse("changing log settings (logging)"),
   };
+}
+
+/** An unknown model is not ready, as with Triton's newest; over HTTP it is not found. */
+function isModelReady(gateway: Gateway, name: string, version: string): boolean {
+  try {
+    return gateway.modelReady(name, version);
+  } catch (error) {
+    if (error instanceof ServingError && error.code === "not-found") return false;
+    throw error;
+  }
 }
 
 /** KServe's own message has the model's name where Triton's has the repository's. */

@@ -10,7 +10,7 @@ import { ModelInferResponse, ModelStreamInferResponse } from "../../wire/proto/i
 import type { ServingError } from "../../wire/serving-error.js";
 import type { Place } from "../admission.js";
 import { servingErrorOf } from "../door.js";
-import { type CallContext, InferCallInFlight } from "./call.js";
+import { type CallContext, FINAL_RESPONSE, InferCallInFlight } from "./call.js";
 import { receptionOf } from "./reception.js";
 import { statusOf } from "./status.js";
 
@@ -76,6 +76,7 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
     const slot: Slot = { place, answer: null };
     const call = new InferCallInFlight(
       context,
+      "streamed",
       bytes,
       place,
       { receivedAt: monotonicNow(), deadlineAt },
@@ -105,6 +106,7 @@ function errorAnswer(error: ServingError, id: string): Uint8Array {
     inferResponse: ModelInferResponse.fromPartial({
       id,
       parameters: writeProtoParameters({
+        ...FINAL_RESPONSE,
         rubato_reason: reason ?? error.code,
         ...(estimateUs === undefined ? {} : { rubato_estimate_us: estimateUs }),
         ...(deadlineUs === undefined ? {} : { rubato_deadline_us: deadlineUs }),
