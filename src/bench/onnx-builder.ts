@@ -7,6 +7,8 @@ export interface ValueInfo {
   /** TensorProto.DataType: 1 float, 2 uint8, 6 int32, 7 int64, 8 string, 9 bool, 10 float16, 11 double. */
   readonly type: number;
   readonly dims: readonly Dim[];
+  /** Field of TypeProto: 1, the default, is a tensor, 4 a sequence, 5 a map. */
+  readonly kind?: number;
 }
 export interface OnnxNode {
   readonly op: string;
@@ -30,6 +32,7 @@ export interface OnnxGraph {
   readonly nodes: readonly OnnxNode[];
   readonly initializers?: readonly Initializer[];
   readonly opset?: number;
+  readonly irVersion?: number;
 }
 
 function varint(value: number | bigint): Buffer {
@@ -51,7 +54,11 @@ const message = (field: number, ...parts: Buffer[]): Buffer => bytes(field, Buff
 
 function valueInfo(field: number, value: ValueInfo): Buffer {
   const dims = value.dims.map((dim) => message(1, typeof dim === "number" ? int(1, dim) : bytes(2, dim)));
-  return message(field, bytes(1, value.name), message(2, message(1, int(1, value.type), message(2, ...dims))));
+  return message(
+    field,
+    bytes(1, value.name),
+    message(2, message(value.kind ?? 1, int(1, value.type), message(2, ...dims))),
+  );
 }
 
 function node(value: OnnxNode): Buffer {
@@ -91,5 +98,5 @@ export function buildOnnx(graph: OnnxGraph): Buffer {
     ...graph.inputs.map((input) => valueInfo(11, input)),
     ...graph.outputs.map((output) => valueInfo(12, output)),
   );
-  return Buffer.concat([int(1, 9), body, message(8, int(2, graph.opset ?? 17))]);
+  return Buffer.concat([int(1, graph.irVersion ?? 9), body, message(8, int(2, graph.opset ?? 17))]);
 }

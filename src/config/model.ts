@@ -18,7 +18,12 @@ export interface TensorSpec {
   readonly batchAxis: number | null;
   /** An axis whose extent differs between requests, and what to do about it; null: all -1 axes must be equal to share a batch. */
   readonly variable: VariableAxis | null;
+  /** May be left out. Then it is the model file's initializer, a mask of ones, or else 0 (empty text) in every element. */
   readonly optional: boolean;
+  /** The model file has an initializer for it. */
+  readonly isBacked?: boolean;
+  /** Whole numbers that the model takes, lowest and highest: indices of a table. Absent: any. */
+  readonly range?: readonly [number, number];
   /** An attention mask: where a request leaves it out it is made (1 = real, 0 = padding). Implies padValue 0. */
   readonly mask?: boolean;
   /** What warm-up and profiling feed: a value for every element (default 0; masks 1), extents for the -1 axes that nothing else fixes. */

@@ -12,7 +12,6 @@ export const EXTENSIONS: readonly string[] = [
   "model_configuration",
   "model_repository",
   "parameters",
-  "schedule_policy",
   "statistics",
 ];
 

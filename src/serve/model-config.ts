@@ -49,15 +49,28 @@ function dataType(datatype: string): DataType {
   return DataType[name] ?? DataType.TYPE_INVALID;
 }
 
-function dims(model: ModelSpec, tensor: TensorSpec): number[] {
-  const axis = model.batchSizeMax > 0 ? tensor.batchAxis : null;
-  return (tensor.clientShape ?? tensor.shape).filter((_, index) => index !== axis);
+/** Triton knows one way to batch: every input and output has the batch as its first dimension, which `dims` leaves out. */
+const isTritonBatch = ({ batchSizeMax, inputs, outputs }: ModelSpec): boolean =>
+  batchSizeMax > 0 && [...inputs, ...outputs].every(({ batchAxis }) => batchAxis === 0);
+
+function dims(model: ModelSpec, { shape, clientShape = shape }: TensorSpec): readonly number[] {
+  return isTritonBatch(model) ? clientShape.slice(1) : clientShape;
+}
+
+/** A model that batches in another way shows whole shapes and a max_batch_size of 0, and says here how it batches. */
+function batchParameters(model: ModelSpec): Record<string, string> {
+  if (model.batchSizeMax === 0 || isTritonBatch(model)) return {};
+  const parameters: Record<string, string> = { "rubato.max_batch_size": String(model.batchSizeMax) };
+  for (const { name, batchAxis } of [...model.inputs, ...model.outputs])
+    parameters[`rubato.batch_axis.${name}`] = batchAxis === null ? "none" : String(batchAxis);
+  return parameters;
 }
 
 /** The configuration as the proto has it. A model served with a deadline batches dynamically: load tools look for that. */
 export function modelConfig(model: ModelSpec): ModelConfig {
   const parameters: Record<string, { stringValue: string }> = {};
-  for (const [key, value] of Object.entries(model.parameters)) parameters[key] = { stringValue: value };
+  for (const [key, value] of Object.entries({ ...model.parameters, ...batchParameters(model) }))
+    parameters[key] = { stringValue: value };
   const timeoutUs = model.sloUs ?? model.defaultTimeoutUs;
   return ModelConfig.fromPartial({
     name: model.name,
@@ -70,7 +83,7 @@ export function modelConfig(model: ModelSpec): ModelConfig {
           ? { $case: "latest", value: { numVersions: 1 } }
           : { $case: "specific", value: { versions: model.versions.map(BigInt) } },
     },
-    maxBatchSize: model.batchSizeMax,
+    maxBatchSize: isTritonBatch(model) ? model.batchSizeMax : 0,
     input: model.inputs.map((input) => ({
       name: input.name,
       dataType: dataType(input.datatype),

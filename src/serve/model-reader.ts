@@ -16,7 +16,7 @@ import { ServingError } from "../wire/serving-error.js";
 import { insideOf, isFolder, resolveModelFile } from "./model-path.js";
 import { mergeTensors, type TensorSources } from "./model-tensors.js";
 import { servedVersions, versionFolders } from "./model-versions.js";
-import { type OnnxValue, readOnnxHeader } from "./onnx-header.js";
+import { type OnnxHeader, type OnnxValue, readOnnxHeader } from "./onnx-header.js";
 import { parseTritonConfig, type TritonConfig } from "./triton-config.js";
 
 export interface ReaderOptions {
@@ -151,7 +151,10 @@ class SpecReader {
     const onnxFile = isEmulated ? null : this.modelFile();
     const header = onnxFile === null ? null : readOnnxHeader(onnxFile);
     const weights = header === null ? [] : this.weightFiles(onnxFile!, header.weightFiles);
-    const sources: TensorSources = { ...this.model, ...(header ?? emulatedTensors(file)) };
+    const sources: TensorSources = {
+      ...this.model,
+      ...(header === null ? emulatedTensors(file) : this.tensors(header)),
+    };
     const problems: string[] = [];
     const { inputs, outputs, batches, unbatched } = mergeTensors(sources, problems);
     if (problems.length > 0) throw new ModelFileError(problems);
@@ -185,6 +188,15 @@ class SpecReader {
       parameters: tritonParameters(triton),
       ...(warnings.length === 0 ? {} : { warnings }),
     };
+  }
+
+  /** Inputs with an initializer may be given; weights only where the owner names them. */
+  private tensors({ inputs, outputs, overridable }: OnnxHeader): Pick<TensorSources, "inputs" | "outputs"> {
+    const { file, triton } = this.model;
+    const isNamed = (name: string): boolean =>
+      Object.hasOwn(file.inputs, name) || (triton?.inputs.some((tensor) => tensor.name === name) ?? false);
+    const offered = overridable.filter(({ value, isWeight }) => !isWeight || isNamed(value.name));
+    return { inputs: [...inputs, ...offered.map(({ value }) => value)], outputs };
   }
 
   private groupDefault(isEmulated: boolean): string {

@@ -30,6 +30,10 @@ type Problems = string[];
 export function mergeTensors(sources: TensorSources, problems: Problems): MergedTensors {
   const { file, triton } = sources;
   checkNames(sources, problems);
+  if (sources.inputs.length === 0)
+    problems.push(
+      `${sources.fileName}: inputs: must be at least one, since a request holds some; the model file has none: make what it computes from an input of its graph`,
+    );
   const symbol = batchSymbol(sources);
   const isDeclared =
     file.batch_fixed !== undefined ||
@@ -42,6 +46,7 @@ export function mergeTensors(sources: TensorSources, problems: Problems): Merged
   const batches = file.batch_max !== 0 && (isDeclared || isTriton || isInferred);
   const axisOf = (value: OnnxValue, entry: ModelFileInput | ModelFileOutput | undefined): number | null => {
     if (!batches || entry?.batch_axis === "none") return null;
+    if (value.isBacked === true) return typeof entry?.batch_axis === "number" ? entry.batch_axis : null;
     if (entry?.batch_axis !== undefined) return entry.batch_axis;
     const dims = value.dims;
     if (dims === null) return 0;
@@ -108,7 +113,8 @@ function batchSymbol(sources: TensorSources): string | null {
   if (typeof symbol !== "string" || symbol === "" || NOT_A_BATCH.test(symbol)) return null;
   const hasIt = (value: OnnxValue): boolean =>
     value.dims !== null && (value.dims.length === 0 || value.dims.filter((dim) => dim === symbol).length === 1);
-  return [...sources.inputs, ...sources.outputs].every(hasIt) ? symbol : null;
+  const requested = sources.inputs.filter((input) => input.isBacked !== true);
+  return [...requested, ...sources.outputs].every(hasIt) ? symbol : null;
 }
 
 function checkNames(sources: TensorSources, problems: Problems): void {
@@ -233,8 +239,13 @@ function inputSpec(
   if (entry?.profile_shape !== undefined && entry.profile_shape.length !== shape.length)
     problems.push(`${field}.profile_shape: must have ${shape.length} extents; was [${entry.profile_shape}]`);
   const clientShape = clientShapeOf(sources, shape, sources.triton?.inputs, value.name);
-  const optional =
-    entry?.mask === true || (sources.triton?.inputs.find((t) => t.name === value.name)?.optional ?? false);
+  const isMask = entry?.mask === true;
+  const isOptional = sources.triton?.inputs.find((t) => t.name === value.name)?.optional ?? false;
+  const isOpen = shape.some((extent, axis) => extent < 0 && axis !== batchAxis);
+  if (isOptional && value.isBacked !== true && !isMask && isOpen)
+    problems.push(
+      `${sources.tritonName}: inputs.${value.name}.optional: must have a known shape besides the batch, since it is all 0 when left out; was [${shape}]`,
+    );
   return {
     name: value.name,
     datatype: value.datatype,
@@ -242,7 +253,9 @@ function inputSpec(
     ...(clientShape === null ? {} : { clientShape }),
     batchAxis,
     variable,
-    optional,
+    optional: isMask || isOptional || value.isBacked === true,
+    ...(value.isBacked === true ? { isBacked: true } : {}),
+    ...(value.range === undefined ? {} : { range: value.range }),
     ...(entry?.mask === true ? { mask: true } : {}),
     ...(entry?.profile_value === undefined ? {} : { profileValue: entry.profile_value }),
     ...(entry?.profile_shape === undefined ? {} : { profileShape: entry.profile_shape }),

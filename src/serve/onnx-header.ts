@@ -2,11 +2,14 @@
  * What an ONNX file says about its inputs and outputs, read from the protobuf itself: the server process starts no
  * model runtime, and weights are skipped, not read, whatever their size.
  *
- * Source of the field numbers: onnx.proto (ModelProto 1 ir_version, 7 graph, 8 opset_import; GraphProto 5 initializer,
- * 11 input, 12 output, 15 sparse_initializer).
+ * Source of the field numbers: onnx.proto (ModelProto 1 ir_version, 7 graph, 8 opset_import; GraphProto 1 node,
+ * 5 initializer, 11 input, 12 output, 15 sparse_initializer; TensorProto 1 dims, 8 name,
+ * 13 external_data).
  */
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { ServingError } from "../wire/serving-error.js";
+import { indexRanges, type Node, type Range, readNode } from "./onnx-nodes.js";
+import { ProtoFile, type Span } from "./proto-file.js";
 
 export interface OnnxValue {
   readonly name: string;
@@ -14,6 +17,17 @@ export interface OnnxValue {
   readonly datatype: string;
   /** A number, or the name of a symbolic dimension ("" = nameless). null: the file does not say the rank. */
   readonly dims: readonly (number | string)[] | null;
+  /** Of an input: what the graph looks up by it allows, e.g. the rows of an embedding. */
+  readonly range?: Range;
+  /** Of an input: the file has a value for it, so that it may be left out. */
+  readonly isBacked?: boolean;
+}
+
+/** An initializer that is an input as well. */
+export interface Overridable {
+  readonly value: OnnxValue;
+  /** Large, or one of many: listed by an exporter's habit rather than to be given. */
+  readonly isWeight: boolean;
 }
 
 export interface OnnxHeader {
@@ -22,6 +36,8 @@ export interface OnnxHeader {
   readonly opset: number;
   /** Without initializers, which old files list as inputs as well. */
   readonly inputs: readonly OnnxValue[];
+  /** Inputs that have an initializer. Below ir_version 4 those are constants, and beside weights in other files they stay so. */
+  readonly overridable: readonly Overridable[];
   readonly outputs: readonly OnnxValue[];
   /** Files of weights that lie beside it, as the file names them. */
   readonly weightFiles: readonly string[];
@@ -44,9 +60,18 @@ const DATATYPES: Readonly<Record<number, string>> = {
   16: "BF16",
 };
 
-const WINDOW_BYTES = 64 * 1024;
-const NAME_BYTES_MAX = 64 * 1024;
 const VALUES_MAX = 4096;
+/** An option is a number or a few; what is larger is a weight. */
+const OPTION_BYTES_MAX = 1024;
+const IR_OVERRIDABLE = 4;
+
+interface Initializer {
+  readonly name: string;
+  readonly dims: readonly number[];
+  /** Where its values lie outside the model's file. */
+  readonly weightFile: string | null;
+  readonly isSparse: boolean;
+}
 
 /** @throws ServingError invalid-argument naming the file, the byte and what is wrong. */
 export function readOnnxHeader(file: string): OnnxHeader {
@@ -82,14 +107,19 @@ function readModel(proto: ProtoFile): OnnxHeader {
   });
   const graph = graphs[0];
   if (graph === undefined) proto.fail(0, "is not an ONNX model: it has no graph");
-  const initializers = new Set<string>();
-  const weightFiles = new Set<string>();
+  const initializers = new Map<string, Initializer>();
+  const nodes: Node[] = [];
   const inputs: OnnxValue[] = [];
   const outputs: OnnxValue[] = [];
+  const add = (initializer: Initializer) => initializers.set(initializer.name, initializer);
   proto.each(graph, (field) => {
-    if (field.number === 5) initializers.add(readInitializer(proto, field.span, weightFiles));
+    if (field.number === 1) nodes.push(readNode(proto, field.span));
+    else if (field.number === 5) add(readInitializer(proto, field.span));
     else if (field.number === 15)
-      proto.each(field.span, (part) => part.number === 1 && initializers.add(nameOf(proto, part.span, 8)));
+      proto.each(
+        field.span,
+        (part) => part.number === 1 && add({ ...readInitializer(proto, part.span), isSparse: true }),
+      );
     else if (field.number === 11 || field.number === 12) {
       const values = field.number === 11 ? inputs : outputs;
       if (values.length >= VALUES_MAX) proto.fail(field.span.from, `has more than ${VALUES_MAX} inputs or outputs`);
@@ -97,23 +127,38 @@ function readModel(proto: ProtoFile): OnnxHeader {
     }
   });
   const real = inputs.filter((input) => !initializers.has(input.name));
+  const ranges = indexRanges(nodes, new Set(real.map(({ name }) => name)), initializers);
   if (outputs.length === 0) proto.fail(graph.from, "is not an ONNX model: its graph has no output");
-  return { irVersion, opset, inputs: real, outputs, weightFiles: [...weightFiles] };
+  return {
+    irVersion,
+    opset,
+    inputs: real.map((input) => (ranges.has(input.name) ? { ...input, range: ranges.get(input.name)! } : input)),
+    overridable: irVersion < IR_OVERRIDABLE ? [] : overridables(inputs, initializers),
+    outputs,
+    weightFiles: [...new Set([...initializers.values()].flatMap(({ weightFile }) => weightFile ?? []))],
+  };
 }
 
-function nameOf(proto: ProtoFile, span: Span, field: number): string {
-  let name = "";
-  proto.each(span, (part) => {
-    if (part.number === field) name = proto.text(part.span);
+function overridables(inputs: readonly OnnxValue[], initializers: ReadonlyMap<string, Initializer>): Overridable[] {
+  // A file that is changed in memory has lost its folder, where the runtime looks for weights.
+  if ([...initializers.values()].some(({ weightFile }) => weightFile !== null)) return [];
+  const backed = inputs.filter(({ name }) => initializers.get(name)?.isSparse === false);
+  const areAllInputs = initializers.size > 1 && backed.length === initializers.size;
+  return backed.map(({ name, datatype }) => {
+    const { dims } = initializers.get(name)!;
+    const size = dims.reduce((a, b) => a * b, 8);
+    return { value: { name, datatype, dims, isBacked: true }, isWeight: areAllInputs || size > OPTION_BYTES_MAX };
   });
-  return name;
 }
 
-/** TensorProto: 8 name, 13 external_data { 1 key, 2 value }. @returns its name. */
-function readInitializer(proto: ProtoFile, span: Span, weightFiles: Set<string>): string {
+/** TensorProto: 1 dims, 8 name, 13 external_data { 1 key, 2 value }. */
+function readInitializer(proto: ProtoFile, span: Span): Initializer {
   let name = "";
+  let weightFile: string | null = null;
+  const dims: number[] = [];
   proto.each(span, (field) => {
-    if (field.number === 8) name = proto.text(field.span);
+    if (field.number === 1) dims.push(...proto.numbers(field));
+    else if (field.number === 8) name = proto.text(field.span);
     if (field.number !== 13) return;
     let key = "";
     let value = "";
@@ -121,10 +166,18 @@ function readInitializer(proto: ProtoFile, span: Span, weightFiles: Set<string>)
       if (part.number === 1) key = proto.text(part.span);
       else if (part.number === 2) value = proto.text(part.span);
     });
-    if (key === "location") weightFiles.add(value);
+    if (key === "location") weightFile = value;
   });
-  return name;
+  return { name, dims, weightFile, isSparse: false };
 }
+
+/** Fields of TypeProto that are no tensors, and how to do without. */
+const NO_TENSORS: Readonly<Record<number, string>> = {
+  4: "a sequence; of a classifier, export it without ZipMap (skl2onnx: options={'zipmap': False})",
+  5: "a map; of a classifier, export it without ZipMap (skl2onnx: options={'zipmap': False})",
+  8: "a sparse tensor; make it dense in the graph",
+  9: "an optional; give the input a default value (an initializer) instead",
+};
 
 /** ValueInfoProto: 1 name, 2 type { 1 tensor_type { 1 elem_type, 2 shape { 1 dim { 1 value, 2 param } } } }. */
 function readValue(proto: ProtoFile, span: Span): OnnxValue {
@@ -135,7 +188,9 @@ function readValue(proto: ProtoFile, span: Span): OnnxValue {
     if (field.number === 1) name = proto.text(field.span);
     else if (field.number === 2)
       proto.each(field.span, (type) => {
-        if (type.number !== 1) proto.fail(type.span.from, `has '${name}', which is not a tensor`);
+        if (type.number !== 1 && NO_TENSORS[type.number] !== undefined)
+          proto.fail(type.span.from, `has '${name}', which must be a tensor; is ${NO_TENSORS[type.number]}`);
+        if (type.number !== 1) return;
         proto.each(type.span, (tensor) => {
           if (tensor.number === 1) code = tensor.value;
           else if (tensor.number === 2) dims = readDims(proto, tensor.span);
@@ -145,6 +200,11 @@ function readValue(proto: ProtoFile, span: Span): OnnxValue {
   const datatype = DATATYPES[code];
   if (datatype === undefined)
     proto.fail(span.from, `has '${name}' of element type ${code}, which the protocol cannot carry`);
+  if (datatype === "BF16")
+    proto.fail(
+      span.from,
+      `has '${name}' of BF16, which onnxruntime-node cannot carry; put a Cast from or to FP32 at that end of the graph, or export it as FP16 or FP32`,
+    );
   return { name, datatype, dims };
 }
 
@@ -159,101 +219,4 @@ function readDims(proto: ProtoFile, span: Span): (number | string)[] {
     dims.push(extent);
   });
   return dims;
-}
-
-interface Span {
-  readonly from: number;
-  readonly to: number;
-}
-interface Field {
-  readonly number: number;
-  /** Of a varint; 0 otherwise. */
-  readonly value: number;
-  /** Content of a length-delimited field; empty otherwise. */
-  readonly span: Span;
-}
-
-/** Protobuf over a file through a moving window: what is skipped is not read. */
-class ProtoFile {
-  readonly size: number;
-  private readonly window = Buffer.allocUnsafe(WINDOW_BYTES);
-  private windowAt = 0;
-  private windowBytes = 0;
-
-  constructor(
-    private readonly fd: number,
-    private readonly file: string,
-  ) {
-    this.size = fstatSync(fd).size;
-  }
-
-  each(span: Span, visit: (field: Field) => void): void {
-    let at = span.from;
-    while (at < span.to) {
-      const [key, keyEnd] = this.varint(at, span.to);
-      const number = Math.floor(key / 8);
-      if (number === 0) this.fail(at, "is not a protobuf: field number 0");
-      switch (key % 8) {
-        case 0: {
-          const [value, end] = this.varint(keyEnd, span.to);
-          visit({ number, value, span: { from: keyEnd, to: keyEnd } });
-          at = end;
-          break;
-        }
-        case 1:
-          at = this.skip(keyEnd, 8, span.to);
-          break;
-        case 2: {
-          const [length, from] = this.varint(keyEnd, span.to);
-          at = this.skip(from, length, span.to);
-          visit({ number, value: 0, span: { from, to: at } });
-          break;
-        }
-        case 5:
-          at = this.skip(keyEnd, 4, span.to);
-          break;
-        default:
-          this.fail(at, `is not a protobuf: wire type ${key % 8}`);
-      }
-    }
-  }
-
-  text(span: Span): string {
-    const length = span.to - span.from;
-    if (length > NAME_BYTES_MAX) this.fail(span.from, `has a name of ${length} bytes; at most ${NAME_BYTES_MAX}`);
-    const bytes = Buffer.alloc(length);
-    for (let i = 0; i < length; i++) bytes[i] = this.byte(span.from + i);
-    return bytes.toString("utf8");
-  }
-
-  fail(at: number, problem: string): never {
-    throw new ServingError("invalid-argument", `${this.file} ${problem} (at byte ${at} of ${this.size})`);
-  }
-
-  private skip(from: number, length: number, end: number): number {
-    if (from + length > end) this.fail(from, `ends early: a field of ${length} bytes goes beyond byte ${end}`);
-    return from + length;
-  }
-
-  /** 64-bit values beyond 2^53 lose their low bits; none that matters here is. Negative ones are read as -1 - ~x. */
-  private varint(from: number, end: number): [number, number] {
-    let value = 0;
-    let scale = 1;
-    for (let at = from; at < end && at < from + 10; at++) {
-      const byte = this.byte(at);
-      value += (byte & 0x7f) * scale;
-      scale *= 128;
-      if (byte < 0x80) return [value >= 2 ** 63 ? value - 2 ** 64 : value, at + 1];
-    }
-    return this.fail(from, "is not a protobuf: a number does not end");
-  }
-
-  private byte(at: number): number {
-    if (at < this.windowAt || at >= this.windowAt + this.windowBytes) {
-      this.windowAt = at;
-      this.windowBytes = readSync(this.fd, this.window, 0, WINDOW_BYTES, at);
-      if (this.windowBytes === 0) this.fail(at, "ends early");
-    }
-    return this.window[at - this.windowAt]!;
-  }
 }

@@ -142,6 +142,28 @@ describe("what a model file says is not asked again", () => {
     });
   });
 
+  test("an input with an initializer may be left out; weights are inputs only where they are named", () => {
+    const model = buildOnnx({
+      inputs: [value("x", ["batch", 3]), value("bias", [3]), value("w", [400])],
+      outputs: [value("y", ["batch", 3])],
+      nodes: [{ op: "Add", inputs: ["x", "bias"], outputs: ["y"] }],
+      initializers: ["bias", "w", "c"]
+        .map((name) => ({ name, dims: [3], floats: [1, 2, 3] }))
+        .concat([{ name: "w", dims: [400], floats: new Array(400).fill(0) }]),
+    });
+    put("m/1/model.onnx", model);
+    const backed = { optional: true, isBacked: true, batchAxis: null };
+    expect(readModel(root, "m")).toMatchObject({
+      batchSizeMax: 32,
+      inputs: [
+        { name: "x", optional: false, batchAxis: 0 },
+        { name: "bias", shape: [3], ...backed },
+      ],
+    });
+    put("m/rubato.yaml", "inputs: { w: {} }");
+    expect(readModel(root, "m").inputs[2]).toMatchObject({ name: "w", shape: [400], ...backed });
+  });
+
   test("batch_fixed opens the dimension that the model fixes", () => {
     put("m/1/model.onnx", graph([value("x", [8, 3])], [value("y", [8, 3])]));
     put("m/rubato.yaml", "batch_fixed: 8\n");
@@ -514,6 +536,19 @@ describe("what is wrong is said, and the others are served", () => {
       "sequences",
       { "b/1/model.onnx": plain, "b/config.pbtxt": "sequence_batching { }" },
       "b/config.pbtxt: sequence_batching: is not offered: state between requests is not kept here",
+    ],
+    [
+      "no inputs",
+      { "b/1/model.onnx": buildOnnx({ inputs: [], outputs: [value("y", [1])], nodes: [] }) },
+      "b/rubato.yaml: inputs: must be at least one, since a request holds some; the model file has none",
+    ],
+    [
+      "optional of an unknown shape",
+      {
+        "b/1/model.onnx": graph([value("x", ["batch", "n"])], [value("y", ["batch", "n"])]),
+        "b/config.pbtxt": 'max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [-1] optional: true }',
+      },
+      "b/config.pbtxt: inputs.x.optional: must have a known shape besides the batch, since it is all 0 when left out; was [-1,-1]",
     ],
     [
       "unserveable type",

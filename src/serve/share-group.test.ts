@@ -60,6 +60,24 @@ describe("share group", () => {
     expect(shareGroup(equal, [fp32("x", [1, 5], [1, 2, 3, 4, 5])])).toEqual({ key: "5,", extent: 5 });
   });
 
+  test("who leaves an input out and who gives it do not share, nor do different values of it", () => {
+    const optional = { optional: true } as const;
+    const spec = modelSpec({
+      name: "o",
+      inputs: [
+        tensorSpec("x", "FP32", [-1, 1]),
+        tensorSpec("z", "FP32", [-1, 1], optional),
+        tensorSpec("bias", "FP32", [1], { ...optional, isBacked: true, batchAxis: null }),
+      ],
+    });
+    const x = fp32("x", [1, 1], [0]);
+    const z = fp32("z", [1, 1], [0]);
+    const bias = (value: number) => fp32("bias", [1], [value]);
+    const keys = [[x], [x, z], [x, bias(1)], [x, bias(2)], [x, z, bias(1)]].map((t) => shareGroup(spec, t).key);
+    expect(new Set(keys).size).toBe(5);
+    expect(shareGroup(spec, [x, bias(1)]).key).toBe(keys[2]);
+  });
+
   test("different values without a batch axis never share, short or long", () => {
     const frame = (rate: number) => [fp32("x", [1, 1], [0]), int64("rate", [], [rate])];
     expect(shareGroup(vad, frame(8000)).key).not.toBe(shareGroup(vad, frame(16_000)).key);

@@ -56,6 +56,31 @@ test.each<[string, Datatype, number[], string]>([
   expect(validateInputs({ ...model, platform: "rubato_emulated" }, tensors)).toBe(1);
 });
 
+test.each<[Datatype, number]>([
+  ["INT64", 8],
+  ["INT32", 4],
+])("validate-inputs: %s beyond what the model looks up is refused, wherever the bytes lie", (datatype, size) => {
+  const model = modelSpec({ name: "m", inputs: [tensorSpec("ids", datatype, [-1, 2], { range: [-10, 9] })] });
+  const check = (first: bigint, second: bigint): unknown => {
+    const bytes = Buffer.alloc(1 + 2 * size).subarray(1);
+    for (const [i, value] of [first, second].entries())
+      if (size === 8) bytes.writeBigInt64LE(value, 8 * i);
+      else bytes.writeInt32LE(Number(value), 4 * i);
+    return validateInputs(model, [{ name: "ids", datatype, shape: [1, 2], data: bytes }]);
+  };
+  expect([check(-10n, 9n), check(0n, -1n)]).toEqual([1, 1]);
+  for (const wrong of [
+    10n,
+    -11n,
+    2n ** 31n - 1n,
+    -(2n ** 31n),
+    ...(size === 8 ? [2n ** 32n, -(2n ** 32n), 2n ** 62n] : []),
+  ])
+    expect(() => check(3n, wrong)).toThrow(
+      `input 'ids' for model 'm': element 1 must be in [-10, 9], the rows that the model looks up; was ${wrong}`,
+    );
+});
+
 test("validate-inputs: an optional input may be missing, a padded axis has an end", () => {
   const echo = spec("echo");
   const optional: ModelSpec = { ...echo, inputs: [{ ...echo.inputs[0]!, optional: true }] };

@@ -11,6 +11,7 @@ import { byteCountProblem, DATATYPES, elementCount, type Tensor } from "../wire/
 import { packBytes } from "../wire/tensor-bytes.js";
 import { forEachRun } from "./blocks.js";
 import { fillBytes } from "./fill.js";
+import { type Layout, leftOut, makeMask } from "./left-out.js";
 
 export interface AssembledBatch {
   readonly inputs: readonly Tensor[];
@@ -66,12 +67,6 @@ export function rowsOf(spec: ModelSpec, tensors: readonly Tensor[]): number {
   return rows;
 }
 
-interface Layout {
-  readonly memberRows: readonly number[];
-  readonly rows: number;
-  readonly extents: ReadonlyMap<string, readonly number[]>;
-}
-
 function joinInput(
   spec: ModelSpec,
   input: TensorSpec,
@@ -80,7 +75,8 @@ function joinInput(
 ): Tensor | null {
   if (present.every((tensor) => tensor === undefined)) {
     if (input.mask === true) return joinRows(spec, input, makeMasks(spec, input, layout), layout);
-    if (input.optional) return null;
+    if (input.isBacked === true) return null;
+    if (input.optional) return leftOut(input, layout);
   }
   const tensors = present.map((tensor, i) => tensor ?? (input.mask === true ? makeMask(spec, input, layout, i) : null));
   if (tensors.some((tensor) => tensor === null))
@@ -200,22 +196,6 @@ function repeatLastRow(
 const makeMasks = (spec: ModelSpec, input: TensorSpec, layout: Layout): Tensor[] =>
   layout.memberRows.map((_, i) => makeMask(spec, input, layout, i));
 
-/** Ones over the member's own rows and extent; what padding adds is 0. */
-function makeMask(spec: ModelSpec, input: TensorSpec, layout: Layout, member: number): Tensor {
-  const source = spec.inputs.find((other) => layout.extents.has(other.name) && other.mask !== true);
-  const shape = input.shape.map((extent, axis) => {
-    if (axis === input.batchAxis) return layout.memberRows[member]!;
-    if (axis === input.variable?.axis && source !== undefined) return layout.extents.get(source.name)![member]!;
-    return extent;
-  });
-  if (shape.some((extent) => extent < 0))
-    refuse(`mask '${input.name}' cannot be made: no input gives the extent of its axis ${input.variable?.axis}`);
-  const datatype = input.datatype as Tensor["datatype"];
-  const data = new Uint8Array(elementCount(shape) * DATATYPES[datatype]);
-  fillBytes(data, datatype, 1);
-  return { name: input.name, datatype, shape, data };
-}
-
 /**
  * Outputs of each member: its rows, cut back to its own extent where padding lengthened the output.
  *
@@ -223,8 +203,10 @@ function makeMask(spec: ModelSpec, input: TensorSpec, layout: Layout, member: nu
  */
 export function split(spec: ModelSpec, batch: AssembledBatch, outputs: readonly Tensor[]): Tensor[][] {
   const members: Tensor[][] = batch.memberRows.map(() => []);
-  for (const output of outputs) {
-    const axis = spec.outputs.find((candidate) => candidate.name === output.name)?.batchAxis ?? null;
+  for (const result of outputs) {
+    const declared = spec.outputs.find((candidate) => candidate.name === result.name);
+    const axis = declared?.batchAxis ?? null;
+    const output = axis === null ? result : unsqueezed(declared!, result, axis, batch.rows);
     if (axis === null || batch.rows === 0) {
       members.forEach((tensors, i) => {
         tensors.push(cutBack(spec, batch, output, i, null, 0));
@@ -244,6 +226,16 @@ export function split(spec: ModelSpec, batch: AssembledBatch, outputs: readonly 
     });
   }
   return members;
+}
+
+/** Some graphs squeeze away every axis of extent 1, that of a batch of one too: it is put back. */
+function unsqueezed({ shape }: TensorSpec, output: Tensor, axis: number, rows: number): Tensor {
+  const rest = shape.toSpliced(axis, 1);
+  const isSqueezed =
+    rows === 1 &&
+    output.shape.length === rest.length &&
+    rest.every((extent, at) => extent < 0 || extent === output.shape[at]);
+  return isSqueezed ? { ...output, shape: output.shape.toSpliced(axis, 0, 1) } : output;
 }
 
 function cutBack(

@@ -150,6 +150,97 @@ describe("onnx model", () => {
     expect((await run(Buffer.from("\ufffd"), "\ufffd")).outputs[0]).toHaveLength(1);
   });
 
+  test("an input with an initializer is given or left out, alone and in a batch", async () => {
+    const row = { type: 1, dims: ["batch", 2] };
+    const model = await onFile(
+      {
+        inputs: [
+          { name: "x", ...row },
+          { name: "bias", type: 1, dims: [2] },
+        ],
+        outputs: [{ name: "y", ...row }],
+        nodes: [{ op: "Add", inputs: ["x", "bias"], outputs: ["y"] }],
+        initializers: [{ name: "bias", dims: [2], floats: [10, 20] }],
+      },
+      modelSpec({
+        name: "backed",
+        inputs: [
+          tensorSpec("x", "FP32", [-1, 2]),
+          tensorSpec("bias", "FP32", [2], { batchAxis: null, optional: true, isBacked: true }),
+        ],
+        outputs: [tensorSpec("y", "FP32", [-1, 2])],
+      }),
+    );
+    const x = fp32("x", [1, 2], [1, 2]);
+    const sums = async (...members: Tensor[][]) =>
+      (await model.run(members, [])).outputs.map(([tensor]) => floats(tensor!));
+    const bias = fp32("bias", [2], [5, 6]);
+    expect(await sums([x], [x])).toEqual([
+      [11, 22],
+      [11, 22],
+    ]);
+    expect(await sums([x, bias], [x, bias])).toEqual([
+      [6, 8],
+      [6, 8],
+    ]);
+    expect(await sums([x])).toEqual([[11, 22]]);
+    await model.time(1, null, 1);
+    await model.release();
+  });
+
+  test("an optional input that the graph needs is 0 where it is left out", async () => {
+    const row = { type: 1, dims: ["batch", 2] };
+    const model = await onFile(
+      {
+        inputs: [
+          { name: "x", ...row },
+          { name: "z", ...row },
+        ],
+        outputs: [{ name: "y", ...row }],
+        nodes: [{ op: "Add", inputs: ["x", "z"], outputs: ["y"] }],
+      },
+      modelSpec({
+        name: "optional",
+        inputs: [tensorSpec("x", "FP32", [-1, 2]), tensorSpec("z", "FP32", [-1, 2], { optional: true })],
+        outputs: [tensorSpec("y", "FP32", [-1, 2])],
+      }),
+    );
+    const x = fp32("x", [2, 2], [1, 2, 3, 4]);
+    expect(floats((await model.run([[x]], [])).outputs[0]![0]!)).toEqual([1, 2, 3, 4]);
+    const both = await model.run([[x], [x]], []);
+    expect(both.outputs.map(([tensor]) => floats(tensor!))).toEqual([
+      [1, 2, 3, 4],
+      [1, 2, 3, 4],
+    ]);
+    expect(floats((await model.run([[x, { ...x, name: "z" }]], [])).outputs[0]![0]!)).toEqual([2, 4, 6, 8]);
+    await model.time(2, null, 1);
+    await model.release();
+  });
+
+  test("a batch of one that the graph squeezes away is put back", async () => {
+    const model = await onFile(
+      {
+        inputs: [{ name: "x", type: 1, dims: ["batch", 1] }],
+        outputs: [{ name: "y", type: 1, dims: ["batch"] }],
+        nodes: [{ op: "Squeeze", inputs: ["x"], outputs: ["y"] }],
+      },
+      modelSpec({
+        name: "squeeze",
+        inputs: [tensorSpec("x", "FP32", [-1, 1])],
+        outputs: [tensorSpec("y", "FP32", [-1])],
+      }),
+    );
+    const shapes = async (...members: Tensor[][]) =>
+      (await model.run(members, [])).outputs.map(([tensor]) => [tensor!.shape, floats(tensor!)]);
+    const x = (value: number) => [fp32("x", [1, 1], [value])];
+    expect(await shapes(x(3))).toEqual([[[1], [3]]]);
+    expect(await shapes(x(3), x(4))).toEqual([
+      [[1], [3]],
+      [[1], [4]],
+    ]);
+    await model.release();
+  });
+
   test("BF16 is refused with the list of what the runtime has", async () => {
     const model = await identity(1, "FP32");
     const bf16: Tensor = { name: "x", datatype: "BF16", shape: [1, 3], data: new Uint8Array(6) };

@@ -1,4 +1,5 @@
 /** One loaded ONNX model: a session and the tensors around it. Blocks its thread while it runs: the runtime does. */
+import { readFileSync } from "node:fs";
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import type { ModelSpec } from "../config/model.js";
 import type { DurationUs, TimeUs } from "../core/time.js";
@@ -9,6 +10,7 @@ import type { Tensor } from "../wire/tensor.js";
 import type { LogLevel } from "../wire/worker-protocol.js";
 import { assemble, split } from "./batching.js";
 import { ort } from "./onnx-runtime.js";
+import { openInitializers } from "./open-initializers.js";
 import { checkText, fromOrt, toOrt } from "./ort-tensor.js";
 import { runtimeError } from "./runtime-error.js";
 import { syntheticInputs } from "./synthetic.js";
@@ -33,6 +35,8 @@ export class OnnxModel {
     private readonly spec: ModelSpec,
     private readonly session: InferenceSession,
     readonly provider: string,
+    /** Fed where a batch leaves an input out. */
+    private readonly initializers: Readonly<Record<string, OrtTensor>>,
   ) {}
 
   /**
@@ -43,9 +47,12 @@ export class OnnxModel {
    */
   static async load(spec: ModelSpec, options: OnnxOptions): Promise<OnnxModel> {
     let last: unknown = null;
+    const backed = spec.inputs.filter((input) => input.isBacked === true);
+    const open = backed.length === 0 ? null : openInitializers(readFileSync(spec.file!), backed);
+    const initializers = Object.fromEntries(open?.values.map((value) => [value.name, toOrt(value)]) ?? []);
     for (const provider of options.providers) {
       try {
-        const session = await ort.InferenceSession.create(spec.file!, {
+        const settings: InferenceSession.SessionOptions = {
           executionProviders: [provider],
           intraOpNumThreads: options.threads,
           interOpNumThreads: 1,
@@ -54,9 +61,12 @@ export class OnnxModel {
           enableCpuMemArena: false,
           // Errors reach the caller as exceptions; without this each is printed as well.
           logSeverityLevel: 4,
-        });
+        };
+        const session = await (open === null
+          ? ort.InferenceSession.create(spec.file!, settings)
+          : ort.InferenceSession.create(open.bytes, settings));
         checkNames(spec, session);
-        return new OnnxModel(spec, session, provider);
+        return new OnnxModel(spec, session, provider, initializers);
       } catch (error) {
         last = error;
         if (provider === "cpu") break;
@@ -71,7 +81,7 @@ export class OnnxModel {
   async run(members: readonly (readonly Tensor[])[], wanted: readonly string[]): Promise<Execution> {
     const from = monotonicNow();
     const batch = assemble(this.spec, members);
-    const feeds: Record<string, OrtTensor> = {};
+    const feeds: Record<string, OrtTensor> = { ...this.initializers };
     for (const input of batch.inputs) feeds[input.name] = toOrt(input);
     const startedAt = monotonicNow();
     const results = await this.execute(feeds, wanted);

@@ -16,6 +16,15 @@ const x = (data: unknown, shape: number[] = [1, 4], more: object = {}) => ({
   ...more,
 });
 
+test("http: models called like a path are reached; what has that path is there as well", async () => {
+  const stats = (await doors.call("GET", "/v2/models/stats")).json;
+  expect(stats).toMatchObject({ name: "stats", inputs: [{ name: "x" }] });
+  expect(stats.model_stats.length).toBeGreaterThan(5);
+  expect((await doors.call("GET", "/v2/models/group/ready")).json).toMatchObject({ name: "group/ready", inputs: [{}] });
+  expect((await doors.call("GET", "/v2/models/group/ready/ready")).json).toEqual({ name: "group/ready", ready: true });
+  expect((await doors.call("GET", "/v2/models/absent/ready")).status).toBe(404);
+});
+
 test("http: server, model metadata, config, stats, ready, index, metrics", async () => {
   expect((await doors.call("GET", "/v2")).json).toEqual({
     name: "rubato",

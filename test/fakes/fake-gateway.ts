@@ -75,6 +75,8 @@ export const MODELS: readonly ModelSpec[] = [
   identity("word", "BYTES", [1]),
   identity("grid", "INT32", [-1, -1]),
   identity("group/echo", "FP32", [-1]),
+  identity("group/ready", "FP32", [-1]),
+  identity("stats", "FP32", [-1]),
   identity("späß & co", "FP32", [-1]),
   /** Answers the error whose code is in parameter `code`. */
   identity("error", "FP32", [-1]),

@@ -2,7 +2,8 @@
  * What a path under /v2/models/ asks for: NAME[/versions/VERSION][/ACTION].
  *
  * Names may hold slashes, written plainly or as %2F (clients differ). An action needs a name before it, so a model called
- * "infer" is reached as /v2/models/infer/infer.
+ * "infer" is reached as /v2/models/infer/infer. Where no model NAME is served but one called NAME/ACTION, that is meant
+ * (`readAsName`). /v2/models/stats is the statistics of all models, and holds the metadata of one of that name as well.
  */
 export type ModelAction =
   | "metadata"
@@ -22,6 +23,12 @@ export interface ModelPath {
 }
 
 const ACTIONS: ReadonlySet<string> = new Set(["infer", "ready", "config", "stats", "generate", "generate_stream"]);
+
+/** The other way to read NAME/ACTION: all of it may be the name of a model. */
+export function readAsName({ name, version, action }: ModelPath): ModelPath | null {
+  if (version !== "" || !ACTIONS.has(action)) return null;
+  return { name: `${name}/${action}`, version: "", action: "metadata" };
+}
 
 /** @returns null when the path names no model, or is not validly percent-encoded. */
 export function parseModelPath(path: string): ModelPath | null {

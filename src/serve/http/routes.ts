@@ -7,7 +7,7 @@ import { type DoorOptions, EXTENSIONS, notSupported, SERVER_NAME } from "../door
 import type { Gateway, MetricsFormat, ModelStatistics, StatisticDuration } from "../gateway.js";
 import { modelConfigJson, modelMetadata } from "../model-config.js";
 import { compressed } from "./answer.js";
-import { type ModelPath, parseModelPath } from "./model-path.js";
+import { type ModelPath, parseModelPath, readAsName } from "./model-path.js";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => unknown;
 /** Refuses by the head alone, before a body is read: throws, or lets it through. */
@@ -36,8 +36,13 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorO
     reply.type(type);
     return compressed(request, reply, text);
   };
-  const statistics = (request: FastifyRequest, reply: FastifyReply, models: readonly ModelStatistics[]): unknown =>
-    send(request, reply, "application/json; charset=utf-8", JSON.stringify(statisticsJson(models)));
+  const statistics = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    models: readonly ModelStatistics[],
+    beside: object = {},
+  ): unknown =>
+    send(request, reply, "application/json; charset=utf-8", JSON.stringify({ ...beside, ...statisticsJson(models) }));
 
   route("/v2", {
     GET: () => ({ name: SERVER_NAME, version: options.version, extensions: EXTENSIONS }),
@@ -45,12 +50,17 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorO
   route("/v2/health/live", { GET: (_, reply) => health(reply, gateway.live, { live: gateway.live }, "not live") });
   route("/v2/health/ready", { GET: (_, reply) => health(reply, gateway.ready, { ready: gateway.ready }, "not ready") });
   route("/v2/models", { GET: () => ({ models: gateway.modelNames() }) });
-  route("/v2/models/stats", { GET: (request, reply) => statistics(request, reply, gateway.statistics(null, "")) });
+  route("/v2/models/stats", {
+    GET: (request, reply) => {
+      const namesake = gateway.modelNames().includes("stats") ? modelMetadata(gateway.model("stats", "")) : {};
+      return statistics(request, reply, gateway.statistics(null, ""), namesake);
+    },
+  });
   route(
     "/v2/models/*",
     {
       GET: (request, reply) => {
-        const path = modelPath(request);
+        const path = servedPath(gateway, modelPath(request));
         if (path.action !== "stats") return getModel(gateway, path, request, reply);
         gateway.model(path.name, path.version);
         return statistics(request, reply, gateway.statistics(path.name, path.version));
@@ -119,6 +129,14 @@ function modelPath(request: FastifyRequest): ModelPath {
   if (path === null)
     throw new ServingError("not-found", `unknown path: ${request.method} ${url}`, { reason: "unknown-path" });
   return path;
+}
+
+/** A model may be called like a path: what is served decides. */
+function servedPath(gateway: Gateway, path: ModelPath): ModelPath {
+  const alone = readAsName(path);
+  if (alone === null) return path;
+  const names = gateway.modelNames();
+  return names.includes(alone.name) && !names.includes(path.name) ? alone : path;
 }
 
 function getModel(gateway: Gateway, path: ModelPath, request: FastifyRequest, reply: FastifyReply): unknown {
@@ -222,7 +240,7 @@ function readReady(body: Record<string, unknown>): boolean {
 
 const NONE: StatisticDuration = { count: 0, ns: 0 };
 
-function statisticsJson(models: readonly ModelStatistics[]): unknown {
+function statisticsJson(models: readonly ModelStatistics[]): object {
   return {
     model_stats: models.map((model) => ({
       name: model.name,
