@@ -1,9 +1,8 @@
 /**
- * Which kind of input a file or folder is, by its content, and how each kind is validated.
+ * Which kind of input a file is, by its content, and how each kind is validated.
  *
- * The tables are the one place to add a kind: a row says how it is recognised and what validating it tells.
+ * The table is the one place to add a kind: a row says how it is recognised and what validating it tells.
  */
-import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { ConfigError } from "../config/config-error.js";
@@ -18,8 +17,7 @@ import {
 import { loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario.js";
 import { type PlacementConfig, serverConfigFrom, serverConfigSchema } from "../config/server.js";
 import { readText, type Source } from "../config/source.js";
-import { looksLikeModel, type Repository, readRepository } from "../serve/repository.js";
-import { ServingError } from "../wire/serving-error.js";
+import { rightName } from "../serve/model-reader.js";
 import { formatNumber } from "./table.js";
 
 export interface CheckSettings {
@@ -34,12 +32,7 @@ export interface FileKind {
   check(source: Source, settings: CheckSettings): string;
 }
 
-/** A kind of folder. `check` throws ConfigError or returns one line about what the folder holds. */
-export interface FolderKind {
-  readonly name: string;
-  recognises(folder: string): boolean;
-  check(folder: string, settings: CheckSettings): Promise<string>;
-}
+export const SERVER_KIND = "server configuration";
 
 export const FILE_KINDS: readonly FileKind[] = [
   {
@@ -48,7 +41,7 @@ export const FILE_KINDS: readonly FileKind[] = [
     check: (source, { dataDir }) => describeScenario(loadScenarioFrom(source, { dataDir })),
   },
   {
-    name: "server configuration",
+    name: SERVER_KIND,
     keys: Object.keys(serverConfigSchema.shape),
     check: (source) => {
       const folder = path.resolve(path.dirname(source.file));
@@ -62,31 +55,12 @@ export const FILE_KINDS: readonly FileKind[] = [
     name: "model configuration",
     keys: Object.keys(modelFileSchema.shape),
     check: ({ file }) => {
+      const right = rightName(path.basename(file));
+      if (right !== null)
+        throw new ConfigError(file, [{ line: null, field: "", message: `must be named ${right}; it is not read` }]);
       const model = modelFileFrom(file);
       const slo = model.slo_ms === undefined ? "no SLO" : `SLO ${formatNumber(model.slo_ms)} ms`;
       return `${slo}, ${model.group === undefined ? "default group" : `group ${model.group}`}`;
-    },
-  },
-];
-
-/** Folders that are one thing; any other folder is a collection of files. */
-export const FOLDER_KINDS: readonly FolderKind[] = [
-  {
-    name: "repository",
-    recognises: (folder) =>
-      readdirSync(folder, { withFileTypes: true }).some(
-        (entry) => entry.isDirectory() && looksLikeModel(path.join(folder, entry.name)),
-      ),
-    check: async (folder) => {
-      const { models, errors } = repositoryFrom(folder);
-      if (errors.length > 0) {
-        const issues = errors.flatMap(({ name, message }) =>
-          message.split("\n").map((line) => ({ line: null, field: name, message: line })),
-        );
-        throw new ConfigError(folder, issues);
-      }
-      const groups = [...new Set(models.map((model) => model.group))].sort();
-      return `${plural(models.length, "model")}, groups ${groups.join(", ")}`;
     },
   },
 ];
@@ -121,16 +95,6 @@ function keysOf({ value }: Source): string[] {
   return value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
 }
 
-/** @throws ConfigError */
-function repositoryFrom(folder: string): Repository {
-  try {
-    return readRepository(folder);
-  } catch (error) {
-    if (!(error instanceof ServingError) || error.code !== "invalid-argument") throw error;
-    throw new ConfigError(folder, [{ line: null, field: "", message: error.message }]);
-  }
-}
-
 /** Its reader has an error of its own, with the file's name in each problem. @throws ConfigError */
 function modelFileFrom(file: string): ModelFile {
   try {
@@ -152,7 +116,7 @@ function describePlacement(placement: PlacementConfig | null): string {
   return `, models placed on ${groups.join(", ")} every ${formatNumber(epochUs / 1e6)} s with at most ${plural(movesMax, "move")}`;
 }
 
-function plural(count: number, noun: string): string {
+export function plural(count: number, noun: string): string {
   return `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 

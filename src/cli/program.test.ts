@@ -228,13 +228,14 @@ describe("rubato check", () => {
     const emulated = `platform: rubato_emulated\nslo_ms: 50\nemulated: {alpha_ms: 1, beta_ms: 5}\n${tensors}`;
     model("good", emulated);
     writeFileSync(path.join(folder, "README.md"), "models\n");
-    const good = await rubato("check", folder);
+    const config = ["--config", put("rubato.config.yaml", "groups: {emulated: {kind: emulated, count: 1}}\n")];
+    const good = await rubato("check", folder, ...config);
     expect(good).toMatchObject({ code: 0, stderr: "" });
     expect(good.stdout).toContain("repository  1 model, groups emulated");
     const alone = await rubato("check", path.join(folder, "good", "rubato.yaml"));
     expect(alone.stdout).toContain("model configuration  SLO 50 ms, default group");
     model("bad", emulated.replace("slo_ms: 50", "slo_ms: -50"));
-    const { code, stderr } = await rubato("check", folder);
+    const { code, stderr } = await rubato("check", folder, ...config);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^.*: bad: bad\/rubato\.yaml:2: .*slo_ms.*-50/);
   });

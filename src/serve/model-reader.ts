@@ -36,6 +36,12 @@ const MISNAMED: readonly (readonly [RegExp, string])[] = [
   [/^config\.(pbtxt?|pbtext|textproto)(\.txt)?$/i, "config.pbtxt"],
 ];
 
+/** What a file of nearly the right name must be called; null: it is called so, or meant to be something else. */
+export function rightName(entry: string): string | null {
+  const [, right] = MISNAMED.find(([pattern]) => pattern.test(entry)) ?? [];
+  return right === undefined || right === entry ? null : right;
+}
+
 /** The newest of the versions served. @see readVersions */
 export function readModel(repository: string, name: string, options: ReaderOptions = {}): ModelSpec {
   return readVersions(repository, name, options).at(-1)!;
@@ -80,10 +86,10 @@ interface Declared {
 /** Both configurations, with the problems of both. @throws ModelFileError */
 function readDeclared(repository: string, folder: string, name: string): Declared {
   const problems: string[] = [];
-  for (const entry of readdirSync(folder))
-    for (const [pattern, right] of MISNAMED)
-      if (pattern.test(entry) && entry !== right)
-        problems.push(`${name}/${entry}: must be named ${right}; it is not read`);
+  for (const entry of readdirSync(folder)) {
+    const right = rightName(entry);
+    if (right !== null) problems.push(`${name}/${entry}: must be named ${right}; it is not read`);
+  }
   const read = <T>(entry: string, parse: (text: string | null, shown: string) => T): T | null => {
     const shown = `${name}/${entry}`;
     try {

@@ -6,10 +6,11 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../config/model.js";
+import { SERVER_CONFIG_NAME } from "../config/server.js";
 import { ServingError } from "../wire/serving-error.js";
 import { type HostLimits, hostProblems } from "./host-limits.js";
 import { isFolder } from "./model-path.js";
-import { CONFIG_NAMES, type ReaderOptions, readVersions } from "./model-reader.js";
+import { CONFIG_NAMES, type ReaderOptions, readVersions, rightName } from "./model-reader.js";
 import { versionFolders } from "./model-versions.js";
 
 export interface RepositoryOptions extends ReaderOptions {
@@ -73,23 +74,40 @@ export function readServable(folder: string, name: string, options: RepositoryOp
 /**
  * Refuses a folder that cannot be a repository, before anything is started.
  *
+ * @param mayBeEmpty models come later, by request.
  * @throws ServingError invalid-argument naming the folder, and what would be right.
  */
-export function checkRepository(folder: string): void {
+export function checkRepository(folder: string, mayBeEmpty = false): void {
+  if (folder.endsWith(".onnx"))
+    throw new ServingError(
+      "invalid-argument",
+      `${folder}: is a model file, not a repository of models: move it to FOLDER/NAME/1/model.onnx and give FOLDER`,
+    );
   const entries = list(folder);
   if (isModel(folder))
     throw new ServingError(
       "invalid-argument",
       `${folder}: is a model, not a repository of models: give the folder that holds it, ${path.dirname(path.resolve(folder))}`,
     );
-  if (modelNames(folder).length > 0) return;
+  if (mayBeEmpty || modelNames(folder).length > 0) return;
   const stray = entries.find((name) => name.endsWith(".onnx"));
   const instead = stray === undefined ? "" : `: move ${stray} to ${stray.slice(0, -".onnx".length)}/1/model.onnx`;
   throw new ServingError("invalid-argument", `${folder}: must hold models as NAME/1/model.onnx; has none${instead}`);
 }
 
+/** Whether a folder is meant as a repository: its subfolders are models, or nearly. */
+export function looksLikeRepository(folder: string): boolean {
+  const nearly = (child: string): boolean =>
+    looksLikeModel(child) || list(child).some((name) => name.endsWith(".onnx") || rightName(name) !== null);
+  const children = subfolders(folder);
+  if (children.some((name) => nearly(path.join(folder, name)))) return true;
+  // Each holds models: emulated/resnet50. With a server's configuration beside them they are repositories themselves.
+  if (children.length === 0 || list(folder).includes(SERVER_CONFIG_NAME)) return false;
+  return children.every((name) => namesIn(folder, name)[0] !== name);
+}
+
 /** It has what only a model has: a configuration, or a version with a model in it. */
-function isModel(folder: string): boolean {
+export function isModel(folder: string): boolean {
   return (
     CONFIG_NAMES.some((file) => existsSync(path.join(folder, file))) ||
     versionFolders(folder).versions.some((version) => existsSync(path.join(folder, version, "model.onnx")))
@@ -123,7 +141,7 @@ function namesIn(folder: string, name: string): string[] {
 }
 
 /** Whether a folder has what makes it a model: a configuration, or a version. */
-export const looksLikeModel = (folder: string): boolean =>
+const looksLikeModel = (folder: string): boolean =>
   CONFIG_NAMES.some((file) => existsSync(path.join(folder, file))) || versionFolders(folder).versions.length > 0;
 
 const subfolders = (folder: string): string[] =>

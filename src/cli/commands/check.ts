@@ -1,12 +1,16 @@
 /** `rubato check`: validates without running anything. */
-import { readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
 import { ConfigError, type ConfigIssue } from "../../config/config-error.js";
+import { SERVER_CONFIG_NAME, type ServerConfig } from "../../config/server.js";
 import { readSource } from "../../config/source.js";
 import { dataDirOf } from "../../config/traces.js";
-import { type CheckSettings, FOLDER_KINDS, fileKindOf, unknownKind } from "../file-kinds.js";
+import { isModel, looksLikeRepository } from "../../serve/repository.js";
+import { type CheckSettings, fileKindOf, plural, SERVER_KIND, unknownKind } from "../file-kinds.js";
 import { type Output, writeJson } from "../output.js";
+import { checkModels, type ModelWords } from "../repository-check.js";
+import { CONFIG_OPTION, serverConfigOf } from "../server-config.js";
 import { renderTable } from "../table.js";
 
 const FILES_MAX = 10_000;
@@ -20,6 +24,9 @@ interface Checked {
   /** What the file describes; null if it is wrong. */
   readonly summary: string | null;
   readonly problems: readonly (ConfigIssue & { readonly file: string })[];
+  /** Of a repository: what was understood of each model, and what is asked for and not done. */
+  readonly models?: readonly ModelWords[];
+  readonly warnings?: readonly string[];
 }
 
 export function checkCommand(output: Output): Command {
@@ -27,11 +34,13 @@ export function checkCommand(output: Output): Command {
     .summary("validate a scenario, a configuration or a repository")
     .description(
       "Validates a scenario, a server configuration or a model's rubato.yaml, recognised by its content; a model " +
-        "repository; or every such file of a folder. Traces and replays that a scenario names are read, too. Says what " +
-        "each describes, or every problem with file, field, bound and value.",
+        "repository; or every such file of a folder. Traces and replays that a scenario names are read, too, and models " +
+        "are held against the server's configuration, as loading does. Says what each describes, or every problem with " +
+        "file, field, bound and value.",
     )
     .argument("<file_or_dir>", "what to validate")
     .option("--data-dir <dir>", "folder of traces (default: $RUBATO_DATA)")
+    .option(...CONFIG_OPTION)
     .option("--json", "print one JSON document")
     .addHelpText(
       "after",
@@ -44,9 +53,9 @@ Examples:
   rubato check models
   rubato check --json rubato.config.yaml`,
     )
-    .action(async (target: string, options: { dataDir?: string; json?: boolean }) => {
+    .action((target: string, options: { dataDir?: string; config?: string; json?: boolean }) => {
       const settings = { dataDir: dataDirOf(options.dataDir, process.env) };
-      const { checked, skipped } = await checkTarget(target, settings);
+      const { checked, skipped } = checkTarget(target, settings, () => serverConfigOf(options));
       if (skipped.length > 0)
         output.note(`skipped ${skipped.length} of no known kind: ${skipped.slice(0, 5).join(", ")}`);
       const wrong = checked.filter(({ ok }) => !ok);
@@ -55,6 +64,10 @@ Examples:
         const rows = checked.filter(({ ok }) => ok).map(({ file, kind, summary }) => ["ok", file, kind!, summary!]);
         const columns = [{ title: "" }, { title: "file" }, { title: "kind" }, { title: "what" }];
         if (rows.length > 0) output.result(renderTable(columns, rows));
+        for (const { models = [], warnings = [] } of checked) {
+          if (models.length > 0) output.result(renderModels(models));
+          for (const warning of warnings) output.note(`warning: ${warning}`);
+        }
       }
       const problems = wrong.flatMap((each) => each.problems);
       if (problems.length > 0) throw new CheckFailed(problems);
@@ -75,29 +88,65 @@ export interface CheckResult {
   readonly skipped: readonly string[];
 }
 
-/** @throws ConfigError if there is nothing to check. */
-export async function checkTarget(target: string, settings: CheckSettings): Promise<CheckResult> {
+/**
+ * @param server what would serve the models of a repository; asked for when there is one.
+ * @throws ConfigError if there is nothing to check.
+ */
+export function checkTarget(target: string, settings: CheckSettings, server: () => ServerConfig): CheckResult {
   const stat = statSync(target, { throwIfNoEntry: false });
-  if (stat === undefined || !stat.isDirectory()) {
+  if (stat?.isDirectory() !== true) {
+    if (target.endsWith(".onnx")) return { checked: [checkFolder(target, server)], skipped: [] };
     const checked = checkFile(target, settings) ?? failed(target, null, unknownKind(readSource(target)));
-    return { checked: [checked], skipped: [] };
+    return { checked: [checked, ...modelsOf(checked)], skipped: [] };
   }
-  for (const kind of FOLDER_KINDS) {
-    if (!kind.recognises(target)) continue;
-    return { checked: [await attempt(target, kind.name, () => kind.check(target, settings))], skipped: [] };
-  }
-  const checked: Checked[] = [];
+  if (isModel(target) || looksLikeRepository(target)) return { checked: [checkFolder(target, server)], skipped: [] };
+  const { files, repositories } = contentsOf(target);
+  const own = path.join(target, SERVER_CONFIG_NAME);
+  const beside = files.includes(own) ? () => serverConfigOf({ config: own }) : server;
+  const checked = repositories.map((folder) => checkFolder(folder, beside));
   const skipped: string[] = [];
-  for (const file of filesUnder(target)) {
+  for (const file of files) {
     const result = checkFile(file, settings);
     if (result === null) skipped.push(file);
     else checked.push(result);
   }
+  // Nothing at all: what serving it would say.
+  if (checked.length === 0 && files.length === 0) return { checked: [checkFolder(target, server)], skipped };
   if (checked.length === 0) {
     const message = `must hold a scenario or a configuration (${SUFFIXES.join(", ")}); has none`;
     throw new ConfigError(target, [{ line: null, field: "", message }]);
   }
   return { checked, skipped };
+}
+
+/** The repository that a server's configuration names, if it is there. */
+function modelsOf({ file, kind, ok }: Checked): readonly Checked[] {
+  if (kind !== SERVER_KIND || !ok) return [];
+  const config = serverConfigOf({ config: file });
+  return existsSync(config.modelsDir) ? [checkFolder(config.modelsDir, () => config)] : [];
+}
+
+function checkFolder(folder: string, server: () => ServerConfig): Checked {
+  try {
+    const { models, warnings, problems } = checkModels(folder, server());
+    const groups = [...new Set(models.map(({ group }) => group))].sort();
+    const ok = problems.length === 0;
+    const summary = ok
+      ? `${plural(new Set(models.map(({ model }) => model)).size, "model")}, groups ${groups.join(", ")}`
+      : null;
+    const located = problems.map((problem) => ({ file: folder, ...problem }));
+    return { file: folder, kind: "repository", ok, summary, problems: located, models, warnings };
+  } catch (error) {
+    return failed(folder, "repository", error);
+  }
+}
+
+function renderModels(models: readonly ModelWords[]): string {
+  const titles = ["model", "version", "batches", "variable axes", "deadline", "policy", "group"];
+  return renderTable(
+    titles.map((title) => ({ title })),
+    models.map((words) => Object.values(words)),
+  );
 }
 
 /** Null if the file is of no known kind. */
@@ -114,27 +163,22 @@ function checkFile(file: string, settings: CheckSettings): Checked | null {
   }
 }
 
-async function attempt(file: string, kind: string, check: () => Promise<string>): Promise<Checked> {
-  try {
-    return { file, kind, ok: true, summary: await check(), problems: [] };
-  } catch (error) {
-    return failed(file, kind, error);
-  }
-}
-
 function failed(file: string, kind: string | null, error: unknown): Checked {
   if (!(error instanceof ConfigError)) throw error;
   const problems = error.issues.map(({ line, field, message }) => ({ file: error.file, line, field, message }));
   return { file, kind, ok: false, summary: null, problems };
 }
 
-function filesUnder(folder: string): string[] {
+/** Files that may be configurations, and the repositories between them, which are looked at as a whole. */
+function contentsOf(folder: string): { files: readonly string[]; repositories: readonly string[] } {
   const files: string[] = [];
+  const repositories: string[] = [];
   const walk = (inside: string): void => {
     for (const entry of readdirSync(inside, { withFileTypes: true })) {
       if (entry.name.startsWith(".") || entry.name === "node_modules") continue;
       const full = path.join(inside, entry.name);
-      if (entry.isDirectory()) walk(full);
+      if (entry.isDirectory() && looksLikeRepository(full)) repositories.push(full);
+      else if (entry.isDirectory()) walk(full);
       else if (entry.isFile() && SUFFIXES.includes(path.extname(entry.name))) files.push(full);
       if (files.length > FILES_MAX) {
         throw new ConfigError(folder, [{ line: null, field: "", message: `must hold at most ${FILES_MAX} files` }]);
@@ -142,5 +186,5 @@ function filesUnder(folder: string): string[] {
     }
   };
   walk(folder);
-  return files.sort();
+  return { files: files.sort(), repositories: repositories.sort() };
 }

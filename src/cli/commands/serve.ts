@@ -61,6 +61,8 @@ function configOf(options: ServeOptions): ServerConfig {
 
 async function serve(config: ServerConfig, output: Output): Promise<void> {
   const { runServer } = await import("../../serve/running-server.js");
+  const { checkRepository } = await import("../../serve/repository.js");
+  checkRepository(config.modelsDir, config.modelControl === "explicit");
   let break_: (error: unknown) => void = () => {};
   const broken = new Promise<never>((_, reject) => {
     break_ = reject;

@@ -1,0 +1,267 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { buildOnnx, type Dim } from "../../test/support/onnx-builder.js";
+import { serverConfigFrom } from "../config/server.js";
+import { sourceOf } from "../config/source.js";
+import { hostLimits } from "../serve/host-limits.js";
+import { silentLog } from "../serve/log.js";
+import { RepositorySource } from "../serve/repository-source.js";
+import { reportError } from "./exit.js";
+import { buildProgram } from "./program.js";
+import { checkModels } from "./repository-check.js";
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(path.join(tmpdir(), "rubato-check-"));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function put(file: string, content: string | Buffer): string {
+  const full = path.join(root, file);
+  mkdirSync(path.dirname(full), { recursive: true });
+  writeFileSync(full, content);
+  return full;
+}
+const model = (x: readonly Dim[], y: readonly Dim[] = ["batch", 3], location?: string): Buffer =>
+  buildOnnx({
+    inputs: [{ name: "x", type: 1, dims: x }],
+    outputs: [{ name: "y", type: 1, dims: y }],
+    nodes: [{ op: "Identity", inputs: ["x"], outputs: ["y"] }],
+    initializers: location === undefined ? [] : [{ name: "w", dims: [3], location }],
+  });
+const plain = model(["batch", 3]);
+const emulated = "emulated: { alpha_ms: 1, beta_ms: 5 }\n";
+
+async function rubato(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  let stdout = "";
+  let stderr = "";
+  let code = 0;
+  const output = {
+    result: (text: string) => {
+      stdout += `${text}\n`;
+    },
+    note: (text: string) => {
+      stderr += `${text}\n`;
+    },
+    interactive: false,
+  };
+  try {
+    await buildProgram(output).parseAsync(["node", "rubato", ...args]);
+  } catch (error) {
+    code = reportError(error, {
+      write: (text: string) => {
+        stderr += text;
+      },
+    });
+  }
+  return { code, stdout, stderr };
+}
+
+describe("check says what serve says", () => {
+  const folders: [string, Record<string, string | Buffer>, string, string][] = [
+    ["an empty folder", {}, "", ": must hold models as NAME/1/model.onnx; has none"],
+    [
+      "a folder of nothing but a model file",
+      { "net.onnx": plain },
+      "",
+      "; has none: move net.onnx to net/1/model.onnx",
+    ],
+    [
+      "a single model",
+      { "m/1/model.onnx": plain },
+      "m",
+      ": is a model, not a repository of models: give the folder that holds it, ",
+    ],
+    [
+      "a single model with its configuration alone",
+      { "m/rubato.yaml": emulated },
+      "m",
+      ": is a model, not a repository",
+    ],
+    [
+      "a model file",
+      { "net.onnx": plain },
+      "net.onnx",
+      ": is a model file, not a repository of models: move it to FOLDER/NAME/1/model.onnx",
+    ],
+  ];
+  for (const [what, files, target, text] of folders)
+    test(`${what}: the same text, exit 2`, async () => {
+      for (const [file, content] of Object.entries(files)) put(file, content);
+      const full = path.join(root, target);
+      for (const args of [
+        ["check", full],
+        ["serve", "--models", full, "--http", "0", "--grpc", "0"],
+      ]) {
+        const { code, stderr } = await rubato(...args);
+        expect(stderr, args[0]).toContain(
+          `${full}${text.startsWith(":") ? text : ": must hold models as NAME/1/model.onnx"}`,
+        );
+        expect(stderr).toContain(text);
+        expect(code).toBe(2);
+      }
+    });
+
+  const models: [string, Record<string, string | Buffer>, string, object?][] = [
+    [
+      "a name that is not allowed",
+      { "my model/1/model.onnx": plain },
+      "model name must be words of letters, digits, '._+-', at most one '/'; was my model",
+    ],
+    [
+      "a model without a version",
+      { "m/net.onnx": plain },
+      "m: must hold a version folder such as m/1 (or rubato.yaml with model_file); was none, but m/net.onnx: move it to m/1/model.onnx",
+    ],
+    [
+      "rubato.yml",
+      { "m/1/model.onnx": plain, "m/rubato.yml": "slo_ms: 100" },
+      "m/rubato.yml: must be named rubato.yaml; it is not read",
+    ],
+    [
+      "weights that are missing",
+      { "m/1/model.onnx": model(["batch", 3], ["batch", 3], "w.bin") },
+      "m/1: weights of model.onnx: must lie beside it; missing are w.bin",
+    ],
+    [
+      "a group that the server has not",
+      { "m/1/model.onnx": plain, "m/rubato.yaml": "group: gpu" },
+      "model 'm': group must be one of cpu, emulated; was gpu",
+    ],
+    [
+      "a group of another kind",
+      { "m/1/model.onnx": plain, "m/rubato.yaml": "group: emulated" },
+      "model 'm': group must be of kind onnx, which runs platform onnx_onnxv1; was 'emulated' of kind emulated",
+    ],
+    [
+      "placement that is not there",
+      { "m/1/model.onnx": plain, "m/rubato.yaml": "group: auto" },
+      "model 'm': group must name a group; was auto, which needs placement.groups in the server's configuration",
+    ],
+    [
+      "placement of another kind",
+      { "m/rubato.yaml": `${emulated}group: auto` },
+      "model 'm': group must name a group; was auto, but placement has groups of kind onnx, which cannot run platform rubato_emulated",
+      { placement: { groups: ["cpu"] } },
+    ],
+    [
+      "a policy that threads cannot have",
+      { "m/rubato.yaml": `${emulated}slo_ms: 9\npolicy: deferred+` },
+      "model 'm': policy must be one of deferred, eager, timeout where scheduler.threads is 2; was deferred+",
+      { scheduler: { threads: 2 } },
+    ],
+  ];
+  for (const [what, files, text, settings] of models)
+    test(`${what}: the same text`, () => {
+      for (const [file, content] of Object.entries(files)) put(file, content);
+      const groups = { cpu: { kind: "onnx", count: 1 }, emulated: { kind: "emulated", count: 1 } };
+      const server = serverConfigFrom(sourceOf({ groups, ...settings }, "c"), root, { cpus: 2, folder: root });
+      const { problems } = checkModels(root, server);
+      const source = new RepositorySource(null as never, silentLog(), {
+        folder: root,
+        profileBudgetMs: 0,
+        refresh: false,
+        cacheDir: null,
+        host: hostLimits(server),
+      });
+      let loading = "";
+      try {
+        source.read(source.names()[0]!);
+      } catch (error) {
+        loading = (error as Error).message;
+      }
+      expect(loading).toBe(text);
+      expect(problems.map(({ message }) => message).join("\n")).toBe(text);
+    });
+});
+
+describe("what was understood", () => {
+  test("of each version: batches, open axes, deadline, policy, group", async () => {
+    put("batched/1/model.onnx", model(["batch", "n", 3]));
+    put("batched/rubato.yaml", "slo_ms: 100\ninputs: { x: { variable_axis: 1, buckets: [8, 64] } }\n");
+    put("single/1/model.onnx", model(["seq_len", 3], ["seq_len", 3]));
+    put("many/1/model.onnx", plain);
+    put("many/3/model.onnx", plain);
+    put(
+      "many/config.pbtxt",
+      "max_batch_size: 4 version_policy { all { } } dynamic_batching { default_queue_policy { default_timeout_microseconds: 50000 } }",
+    );
+    expect(checkModels(root, null)).toEqual({
+      problems: [],
+      warnings: [],
+      models: [
+        {
+          model: "batched",
+          version: "1",
+          batches: "up to 32, axis 0",
+          variable: "x axis 1 padded up to 64",
+          deadline: "100 ms (SLO)",
+          policy: "deferred",
+          group: "cpu",
+        },
+        {
+          model: "many",
+          version: "1",
+          batches: "up to 4, axis 0",
+          variable: "none",
+          deadline: "50 ms, for every request",
+          policy: "eager",
+          group: "cpu",
+        },
+        {
+          model: "many",
+          version: "3",
+          batches: "up to 4, axis 0",
+          variable: "none",
+          deadline: "50 ms, for every request",
+          policy: "eager",
+          group: "cpu",
+        },
+        {
+          model: "single",
+          version: "1",
+          batches: "no: 'seq_len', the first axis of input 'x', names a length",
+          variable: "x axis 0 equal",
+          deadline: "10,000 ms",
+          policy: "eager",
+          group: "cpu",
+        },
+      ],
+    });
+    const { code, stdout } = await rubato("check", root);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/many +3 +up to 4, axis 0 +none +50 ms, for every request +eager +cpu/);
+  });
+
+  test("warnings are told, and are no failure: fields without effect, an SLO below the emulated time", async () => {
+    put("m/1/model.onnx", plain);
+    put("m/config.pbtxt", "instance_group { count: 2 }");
+    put("e/rubato.yaml", `${emulated}slo_ms: 5\ngroup: emulated-a100\n`);
+    const { code, stderr } = await rubato("check", root);
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      "warning: m/config.pbtxt: instance_group: is not offered: workers belong to accelerator groups",
+    );
+    expect(stderr).toContain("warning: e: slo_ms must be at least the profiled time of one request (6.000 ms); was 5");
+  });
+
+  test("a server's configuration is held against the models that it names, and one beside a repository is the server's", async () => {
+    put("models/m/rubato.yaml", `${emulated}group: mine\n`);
+    const config = put("rubato.config.yaml", "groups: { other: { kind: emulated, count: 1 } }\nlog: { level: warn }\n");
+    for (const target of [config, root]) {
+      const { code, stderr } = await rubato("check", target);
+      expect(stderr).toContain("model 'm': group must be one of other; was mine");
+      expect(code).toBe(2);
+    }
+    put("rubato.config.yaml", "groups: { mine: { kind: emulated, count: 1 } }\nlog: { level: warn }\n");
+    expect((await rubato("check", root)).code).toBe(0);
+  });
+
+  test("a configuration of nearly the right name is not one", async () => {
+    const { code, stderr } = await rubato("check", put("rubato.yml", "slo_ms: 100\n"));
+    expect(stderr).toContain("rubato.yml: must be named rubato.yaml; it is not read");
+    expect(code).toBe(2);
+  });
+});
