@@ -43,3 +43,26 @@ test.each(["", "[1,]", "[01]", "{'a':1}", "[1] 2", '"\\q"', "nul", "[", '{"a"}',
     expect(() => parseLossless(text)).toThrow(SyntaxError);
   },
 );
+
+test("lossless-json: a string of 40 MB, and spaces as long, beside an integer beyond 2^53", () => {
+  const long = "x".repeat(40_000_000);
+  const value = parseLossless(`{"s":"${long}",${" ".repeat(20_000_000)}"n":[9007199254740993]}`) as {
+    s: string;
+    n: unknown;
+  };
+  expect([value.s.length, value.n]).toEqual([40_000_000, [9007199254740993n]]);
+});
+
+test("lossless-json: strings end where JSON.parse ends them", () => {
+  for (const text of ['"\\\\"', '"a\\"b"', '"\\\\\\""', '["\\\\","\\""]'])
+    expect(parseLossless(text)).toEqual(JSON.parse(text));
+});
+
+test("lossless-json: an integer longer than any of 64 bits stays a number, in linear time", () => {
+  expect(parseLossless("[18446744073709551615,-9223372036854775808,184467440737095516150]")).toEqual([
+    18446744073709551615n,
+    -9223372036854775808n,
+    1.8446744073709552e20,
+  ]);
+  expect(parseLossless("1".repeat(200_000))).toBe(Number.POSITIVE_INFINITY);
+});

@@ -54,9 +54,9 @@ export class InferExchange implements InferHandler {
   start(): void {
     const { gateway, bodyBytesMax } = this.context;
     try {
+      gateway.model(this.path.name, this.path.version);
       const length = announcedLength(this.request);
       if (length !== null && length > bodyBytesMax) throw tooLarge(bodyBytesMax, String(length));
-      gateway.model(this.path.name, this.path.version);
       this.place.enter();
       this.place.onEnd(this.onGone);
       readBody(this.request, length, bodyBytesMax, this.place, this.onBody);
