@@ -1,5 +1,5 @@
 import type { ModelSpec } from "../config/model.js";
-import { FAIL_DRAINING } from "../core/outcome.js";
+import { DROP_REASONS, FAIL_DRAINING } from "../core/outcome.js";
 import { ServingError } from "../wire/serving-error.js";
 import { Autoscaler } from "./autoscaler.js";
 import type {
@@ -104,14 +104,16 @@ export class Server implements Gateway {
       const reshaped = inputs === call.inputs ? call : { ...call, inputs };
       return this.driver.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
     } catch (error) {
-      this.options.tracer?.refused(call, ServingError.from(error));
+      const refusal = ServingError.from(error);
+      const isDrop = (DROP_REASONS as readonly string[]).includes(refusal.details.reason ?? "");
+      this.options.tracer?.refused(call, refusal, isDrop ? "dropped" : "refused");
       throw error;
     }
   }
 
   refused(call: RefusedCall, error: ServingError): void {
     this.countRefusal(error);
-    this.options.tracer?.refused(call, error);
+    this.options.tracer?.refused(call, error, "refused");
   }
 
   modelNames(): readonly string[] {

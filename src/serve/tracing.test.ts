@@ -1,6 +1,7 @@
 import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-node";
 import { afterEach, describe, expect, it } from "vitest";
 import { FakeServer, group, modelSpec } from "../../test/fakes/fake-server.js";
+import { ServingError } from "../wire/serving-error.js";
 import { parseTraceparent, Tracer } from "./tracing.js";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
@@ -59,6 +60,34 @@ describe("tracing (W3C trace context)", () => {
     await fake.infer();
     await fake.server.driver.idle();
     expect(always.getFinishedSpans().filter(({ name }) => name === "infer").length).toBe(1);
+  });
+
+  it("has a span for what is refused, by a door or by the gateway, in the client's trace; refusals are counted once", async () => {
+    const exporter = await start(0);
+    const traceparent = `00-${TRACE}-${PARENT}-01`;
+    await fake.infer({ inputs: [], traceparent });
+    const call = { model: "m", version: "", receivedAt: fake.call().receivedAt, traceparent };
+    fake.server.refused(call, new ServingError("resource-exhausted", "full", { reason: "in-flight-full" }));
+    fake.server.refused(call, new ServingError("unavailable", "not yet", { reason: "loading" }));
+    fake.server.refused(call, new ServingError("not-found", "nobody", { reason: "unknown-model" }));
+    const spans = exporter.getFinishedSpans();
+    expect(spans.map((span) => span.attributes["rubato.reason"])).toEqual([
+      "invalid-argument",
+      "in-flight-full",
+      "loading",
+      "unknown-model",
+    ]);
+    for (const span of spans)
+      expect([span.name, span.parentSpanContext?.spanId, span.attributes["rubato.outcome"]]).toEqual([
+        "infer",
+        PARENT,
+        "refused",
+      ]);
+    const counted = (reason: string): Promise<number> =>
+      fake.metric("rubato_requests_refused_total", [`reason="${reason}"`]);
+    expect([await counted("in-flight-full"), await counted("loading"), await counted("unknown-model")]).toEqual([
+      1, 1, 0,
+    ]);
   });
 
   it("takes a malformed header as none", () => {

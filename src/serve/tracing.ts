@@ -126,15 +126,15 @@ export class Tracer {
     root.end(this.date(endAt));
   }
 
-  /** Refused before it was a request: one span, without stages. */
-  refused(call: RefusedCall, error: ServingError): void {
+  /** Refused before it was a request, or dropped as it came: one span, without stages. */
+  refused(call: RefusedCall, error: ServingError, outcome: "refused" | "dropped"): void {
     const trace = this.begin(call.traceparent);
     if (trace === null) return;
     const reason = error.details.reason ?? error.code;
     const span = this.root(this.contextOf(trace), call.receivedAt, {
       "rubato.model": call.model,
       "rubato.version": call.version,
-      "rubato.outcome": "refused",
+      "rubato.outcome": outcome,
       "rubato.reason": reason,
     });
     span.setStatus({ code: this.api.SpanStatusCode.ERROR, message: reason });

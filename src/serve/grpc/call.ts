@@ -57,11 +57,15 @@ export class InferCallInFlight implements InferHandler {
         this.id = request.id;
         this.infer(readInferMessage(request));
       } else
-        this.context.bodyPool.decodeProto(this.bytes, (error, message) => {
-          if (this.isOver) return;
-          if (error !== null) this.fail(error);
-          else this.infer(message!);
-        });
+        this.context.bodyPool.decodeProto(
+          this.bytes,
+          (error, message) => {
+            if (this.isOver) return;
+            if (error !== null) this.fail(error);
+            else this.infer(message!);
+          },
+          this.receipt.deadlineAt ?? Number.POSITIVE_INFINITY,
+        );
     } catch (error) {
       this.fail(error);
     }
@@ -144,6 +148,12 @@ export class InferCallInFlight implements InferHandler {
   private fail(thrown: unknown): void {
     if (this.isOver) return;
     const error = servingErrorOf(thrown, this.context.options);
+    // Not yet decoded: the gateway has not seen it, and is told for its counters and traces.
+    if (this.message === null)
+      this.context.gateway.refused(
+        { model: "", version: "", receivedAt: this.receipt.receivedAt, traceparent: this.traceparent },
+        error,
+      );
     this.end(error.code, error.details.reason ?? error.code);
     this.done(error, null);
   }

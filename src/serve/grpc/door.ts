@@ -15,6 +15,7 @@ import {
 import { ReflectionService } from "@grpc/reflection";
 import { service as healthService } from "grpc-health-check";
 import { BodyPool } from "../../wire/body-pool.js";
+import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { FILE_DESCRIPTORS } from "../../wire/proto/descriptors.js";
 import { ExternalScalerService } from "../../wire/proto/externalscaler.js";
 import { GRPCInferenceServiceService } from "../../wire/proto/inference.js";
@@ -53,7 +54,10 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
         bytesMax: isInference ? messageBytesMax : Math.min(messageBytesMax, OTHER_MESSAGE_BYTES_MAX),
       };
     },
-    (error) => options.onAnswer?.("grpc", error.code, error.details.reason ?? error.code),
+    (error) => {
+      options.onAnswer?.("grpc", error.code, error.details.reason ?? error.code);
+      gateway.refused({ model: "", version: "", receivedAt: monotonicNow(), traceparent: null }, error);
+    },
   );
   const server = new Server({
     // Also of what is inflated; messages that announce more are refused before (inlet.ts).

@@ -68,6 +68,7 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
     } catch (thrown) {
       const refusal = servingErrorOf(thrown, context.options);
       context.options.onAnswer?.("grpc", refusal.code, refusal.details.reason ?? refusal.code);
+      context.gateway.refused({ model: "", version: "", receivedAt: monotonicNow(), traceparent: null }, refusal);
       const slot: Slot = { place: null, answer: null };
       slots.push(slot);
       settle(slot, refusal, null, "");
