@@ -9,6 +9,7 @@ describe("rubato.yaml", () => {
       policy_options: {},
       dynamic_memory_mb: 0,
       timeout_max_ms: 60_000,
+      run_max_ms: 0,
       queue: { bytes_max: 268_435_456 },
       inputs: {},
       outputs: {},
@@ -39,6 +40,7 @@ describe("rubato.yaml", () => {
       batch_fixed: 16,
       default_timeout_ms: 100,
       timeout_max_ms: 1000,
+      run_max_ms: 2000,
       queue: { requests_max: 5, bytes_max: 600 },
       inputs: {
         ids: { ...input, pad_value: 1, mask: false },

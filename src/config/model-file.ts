@@ -136,6 +136,15 @@ export const modelFileSchema = z.strictObject({
     .max(86_400_000)
     .default(60_000)
     .describe("Largest `timeout` that a request may ask for, milliseconds."),
+  run_max_ms: z
+    .number()
+    .min(0)
+    .max(86_400_000)
+    .default(0)
+    .describe(
+      "Milliseconds that a run may take. For models whose time depends on a value, which no prediction knows: a run " +
+        "that computes is ended at the latest of its deadline, this, and workers.hang_factor times its prediction.",
+    ),
   queue: z
     .strictObject({
       requests_max: z

@@ -74,6 +74,8 @@ export interface ModelSpec {
   readonly timeoutMaxUs: DurationUs;
   /** What a request's own timeout may do where there is a default. Absent: anything up to timeoutMaxUs. */
   readonly timeoutOverride?: "shorten" | "never";
+  /** A run that computes may take so long, whatever its prediction and its deadline. Absent: 0. */
+  readonly runMaxUs?: DurationUs;
   readonly policy: LivePolicyName;
   readonly policyOptions: Readonly<Record<string, unknown>>;
   /** Name of the accelerator group that runs it. */

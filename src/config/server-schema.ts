@@ -297,7 +297,8 @@ export const serverConfigSchema = z
           .max(10_000)
           .default(10)
           .describe(
-            "A worker whose batch runs longer than hang_factor * prediction + hang_floor_ms is killed and replaced.",
+            "A worker that does nothing and whose batch runs longer than hang_factor * prediction + hang_floor_ms is " +
+              "killed and replaced; one that computes has until the deadline or the model's run_max_ms, if that is later.",
           ),
         hang_floor_ms: z.number().min(10).max(3_600_000).default(1000).describe("Milliseconds; see hang_factor."),
         load_timeout_s: z

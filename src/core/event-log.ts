@@ -40,6 +40,8 @@ export const LOG_WOKEN = 11;
 export const LOG_NETWORK = 12;
 /** a = batch: its turn came too late. */
 export const LOG_REJECTED = 13;
+/** a = key, b = 1 when it is held, 0 when it is let go. */
+export const LOG_HELD = 14;
 /** Commands. */
 /** a = batch, b = accelerator, c = key, d = size, e = execAt. */
 export const LOG_DISPATCH = 32;
@@ -235,6 +237,9 @@ function replayEvent(scheduler: Scheduler, row: Float64Array): void {
       break;
     case LOG_WOKEN:
       scheduler.wake(at);
+      break;
+    case LOG_HELD:
+      scheduler.hold(a, b === 1, at);
       break;
     case LOG_NETWORK:
       scheduler.networkChanged({ controlUs: a, dataUsPerRequest: b, responseUs: c }, at, d === 0 ? undefined : d - 1);

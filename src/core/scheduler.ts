@@ -69,6 +69,8 @@ export class Scheduler implements CoreView {
   private readonly queueSide: QueueSide;
   private readonly acceleratorSide: AcceleratorSide;
   private readonly freeKeys: QueueKey[] = [];
+  /** 1: the queue offers nothing; see hold. */
+  private held = new Uint8Array(16);
   /** Batches in flight per queue: a key is given out again only when none of its former queue is left. */
   private batchesOf = new Int32Array(16);
   private readonly arbiter: Arbiter;
@@ -103,6 +105,9 @@ export class Scheduler implements CoreView {
       const grown = new Int32Array(this.offers.size.length);
       grown.set(this.batchesOf);
       this.batchesOf = grown;
+      const held = new Uint8Array(this.offers.size.length);
+      held.set(this.held);
+      this.held = held;
     }
     specs[key] = spec;
     queues[key] = undefined;
@@ -114,6 +119,7 @@ export class Scheduler implements CoreView {
   /** The queue must be empty: drain or cancel first. Its batches in flight end as usual; if one fails, its members do. */
   removeQueue(key: QueueKey): void {
     this.queueSide.removeQueue(key);
+    this.held[key] = 0;
     this.offers.clear(key);
     this.arbiter.queueRemoved(key);
     if (this.batchesOf[key] === 0) this.freeKeys.push(key);
@@ -201,6 +207,16 @@ export class Scheduler implements CoreView {
   }
 
   /**
+   * Held, a queue offers nothing to the arbiter and its requests wait; whoever is out of time meanwhile is given up when
+   * it looks again, or by its driver.
+   */
+  hold(key: QueueKey, isHeld: boolean, at: number): void {
+    this.advance(at);
+    this.held[key] = isHeld ? 1 : 0;
+    this.queueSide.queue(key).refresh(at);
+  }
+
+  /**
    * The delays that plans allow for are other ones now (measured by the driver). Deadlines of live requests stay as they were.
    * @param key of the queue that they were measured for; undefined: all that have none of their own.
    */
@@ -225,6 +241,7 @@ export class Scheduler implements CoreView {
   // CoreView, for queues and arbiters
 
   offerChanged(key: QueueKey, at: number): void {
+    if (this.held[key] === 1) this.offers.size[key] = 0;
     this.arbiter.offerChanged(key, at);
   }
 

@@ -6,10 +6,10 @@ import { GroupLoad } from "./group-load.js";
 import type { GroupDelays } from "./metrics.js";
 
 /**
- * present: takes batches. draining: gets no more, but those decided before it was known still run. restarting: gone, a
- * replacement is on its way. It joins out of any of them.
+ * present: takes batches. draining: gets no more, but those decided before it was known still run. overdue: the same
+ * until what it runs has ended. restarting: gone, a replacement is on its way. It joins out of any of them.
  */
-type Presence = "away" | "present" | "draining" | "restarting";
+type Presence = "away" | "present" | "draining" | "overdue" | "restarting";
 
 /** A batch on one of the accelerators. */
 export interface CommittedBatch {
@@ -34,7 +34,8 @@ export class AcceleratorGroup {
   readonly busyUs: Float64Array;
   /** Accelerators that take batches. */
   presentCount = 0;
-  private restartingCount = 0;
+  /** Those that are about to. */
+  private awaitedCount = 0;
   private readonly presence: Presence[];
   /** Batches on each accelerator, by our count; the scheduler's and the worker's must agree with it. */
   private readonly holds: Uint8Array;
@@ -57,6 +58,14 @@ export class AcceleratorGroup {
     this.turn(accelerator, "present");
   }
 
+  overdue(accelerator: number): void {
+    this.turn(accelerator, "overdue");
+  }
+
+  isOverdue(accelerator: number): boolean {
+    return this.presence[accelerator] === "overdue";
+  }
+
   draining(accelerator: number): void {
     this.turn(accelerator, "draining");
   }
@@ -72,18 +81,23 @@ export class AcceleratorGroup {
   /** Its worker is up: a batch that was decided before it drained still runs. */
   canRun(accelerator: number): boolean {
     const presence = this.presence[accelerator];
-    return presence === "present" || presence === "draining";
+    return presence === "present" || presence === "draining" || presence === "overdue";
   }
 
   /** Nobody takes batches, and nobody is about to. */
   get isDeserted(): boolean {
-    return this.presentCount + this.restartingCount === 0;
+    return this.presentCount + this.awaitedCount === 0;
+  }
+
+  /** As many as there can be take batches, two at the least: one may be given to a model that may end it. */
+  get hasSpare(): boolean {
+    return this.presentCount >= Math.min(2, this.presentCount + this.awaitedCount);
   }
 
   private turn(accelerator: number, presence: Presence): void {
     this.presence[accelerator] = presence;
     this.presentCount = this.presence.filter((each) => each === "present").length;
-    this.restartingCount = this.presence.filter((each) => each === "restarting").length;
+    this.awaitedCount = this.presence.filter((each) => each === "restarting" || each === "overdue").length;
     this.load.present(this.presentCount, monotonicNow());
   }
 

@@ -1,32 +1,34 @@
 /**
- * Stops a model that keeps killing workers from taking everybody's capacity with it.
+ * Stops a model that ends workers from taking everybody's capacity with it.
  *
- * closed: runs. open: after `killsMax` deaths of workers inside `windowUs` its runs are refused for `openUs`. Then one
- * batch is let through: if it ends well the breaker closes, if it kills again it opens anew. A probe of which nothing is
- * heard (its worker was ended by another model's batch before it began) is followed by another after `openUs`: without
- * that the model would be refused for ever. Time is passed in.
+ * trusted -> (ends a worker) confined: one worker at a time holds its batches, until `trustBatches` of them did no harm.
+ * -> (ends another, however much later inside `memoryUs`) open: its runs are refused for `openUs`, twice as long each
+ * time. Then one batch is let through: if it ends well the model runs again, confined, and the next death opens at once.
+ * A probe of which nothing is heard (its worker was ended by another model's batch before it began) is followed by
+ * another after `openUs`: without that the model would be refused for ever. Time is passed in.
  */
 import { after, type DurationUs, type TimeUs } from "../core/time.js";
 
 export interface BreakerRule {
   readonly killsMax: number;
-  readonly windowUs: DurationUs;
-  /** Deaths of different workers within this time count as one: whoever ends all workers at once is no model. */
-  readonly togetherUs: DurationUs;
+  /** A death is forgotten after so long. */
+  readonly memoryUs: DurationUs;
   readonly openUs: DurationUs;
-}
-
-interface Kill {
-  readonly at: TimeUs;
-  readonly workers: Set<number>;
+  /** Batches without harm after which a model is trusted again. */
+  readonly trustBatches: number;
 }
 
 interface Record {
-  kills: Kill[];
+  kills: TimeUs[];
   /** Refuses until then; null while closed. */
   openUntil: TimeUs | null;
+  openings: number;
   probing: boolean;
+  /** Batches without harm since the last death. */
+  harmless: number;
 }
+
+const OPENINGS_DOUBLED_MAX = 4;
 
 export class CrashBreaker {
   private readonly records = new Map<string, Record>();
@@ -42,25 +44,35 @@ export class CrashBreaker {
     return null;
   }
 
-  /** This worker (or its replacement) ended while it ran a batch of this model. True when that opened the breaker. */
-  killed(model: string, worker: number, now: TimeUs): boolean {
-    const record = this.records.get(model) ?? { kills: [], openUntil: null, probing: false };
+  isConfined(model: string): boolean {
+    const record = this.records.get(model);
+    return record !== undefined && record.harmless < this.rule.trustBatches;
+  }
+
+  /** A worker ended by a batch of this model. @returns for how long it is refused from now on; null: it is not. */
+  killed(model: string, now: TimeUs): DurationUs | null {
+    const record = this.records.get(model) ?? { kills: [], openUntil: null, openings: 0, probing: false, harmless: 0 };
     this.records.set(model, record);
-    record.kills = record.kills.filter(({ at }) => at + this.rule.windowUs > now);
-    const last = record.kills.at(-1);
-    const isTogether = last !== undefined && now - last.at <= this.rule.togetherUs && !last.workers.has(worker);
-    if (isTogether) last.workers.add(worker);
-    else record.kills.push({ at: now, workers: new Set([worker]) });
+    record.harmless = 0;
+    record.kills = record.kills.filter((at) => at + this.rule.memoryUs > now);
+    record.kills.push(now);
     const opens = record.probing || (record.openUntil === null && record.kills.length >= this.rule.killsMax);
-    if (opens) record.openUntil = after(now, this.rule.openUs);
     record.probing = false;
-    return opens;
+    if (!opens) return null;
+    const openUs = (this.rule.openUs * 2 ** Math.min(record.openings, OPENINGS_DOUBLED_MAX)) as DurationUs;
+    record.openings++;
+    record.openUntil = after(now, openUs);
+    return openUs;
   }
 
   /** A batch of this model ended without harm. */
   survived(model: string): void {
     const record = this.records.get(model);
-    if (record?.probing === true) this.records.delete(model);
+    if (record === undefined) return;
+    record.harmless++;
+    if (!record.probing) return;
+    record.probing = false;
+    record.openUntil = null;
   }
 
   forget(model: string): void {

@@ -3,11 +3,13 @@ import { type DurationUs, NEVER, type TimeUs } from "../core/time.js";
 import { FlightBook } from "./flight-book.js";
 
 const at = (us: number) => us as TimeUs;
-const flight = (batch: number, predictedUs: number, earliestStartAt = 0) => ({
+const flight = (batch: number, predictedUs: number, earliestStartAt = 0, deadlineAt = 0, runMaxUs = 0) => ({
   batch,
   model: "m",
   earliestStartAt: at(earliestStartAt),
   predictedUs: predictedUs as DurationUs,
+  deadlineAt: at(deadlineAt),
+  runMaxUs: runMaxUs as DurationUs,
 });
 const book = () => new FlightBook(2, { factor: 10, floorUs: 1000 as DurationUs });
 
@@ -20,7 +22,18 @@ describe("flight book", () => {
     flights.land(0, 1, at(6000));
     expect(flights.hungAt(0)).toBe(6000 + 2000 + 1000);
     expect(flights.hungAt(1)).toBe(NEVER);
-    expect(flights.nextHungAt()).toBe(9000);
+    expect(flights.overdueAt(0)).toBe(6000 + 400 + 50_000);
+    expect(flights.overdueAt(1)).toBe(NEVER);
+  });
+
+  test.each([
+    { what: "its deadline", deadlineAt: 70_000, runMaxUs: 0, bound: 70_000 },
+    { what: "what its model says, from when it began", deadlineAt: 70_000, runMaxUs: 80_000, bound: 85_000 },
+    { what: "the multiple", deadlineAt: 6000, runMaxUs: 100, bound: 7000 },
+  ])("whatever it shows, it hangs after the latest of the three: $what", ({ deadlineAt, runMaxUs, bound }) => {
+    const flights = book();
+    flights.depart(0, flight(1, 100, 0, deadlineAt, runMaxUs), at(5000));
+    expect([flights.boundAt(0), flights.boundAt(1)]).toEqual([bound, NEVER]);
   });
 
   test("waiting for its earliest start is not hanging", () => {

@@ -3,7 +3,7 @@
  * detection and the settling of accounts after a crash need. Pure; time is passed in.
  */
 import { invariant } from "../core/invariant.js";
-import { type DurationUs, earlier, later, NEVER, type TimeUs } from "../core/time.js";
+import { type DurationUs, later, NEVER, type TimeUs } from "../core/time.js";
 
 /** One batch runs and one waits. */
 export const BATCHES_PER_ACCELERATOR_MAX = 2;
@@ -13,7 +13,14 @@ export interface Flight {
   readonly model: string;
   readonly earliestStartAt: TimeUs;
   readonly predictedUs: DurationUs;
+  /** The latest of its members' deadlines, and how long its model says that a run may take. */
+  readonly deadlineAt: TimeUs;
+  readonly runMaxUs: DurationUs;
 }
+
+/** A batch that takes longer than twice its prediction and this is overdue: above what a busy machine adds. */
+const OVERDUE_FACTOR = 2;
+const OVERDUE_FLOOR_US = 50_000;
 
 export interface HangRule {
   /** A batch may take this many times its prediction... */
@@ -67,19 +74,30 @@ export class FlightBook {
     return this.lanes[slot]!.flights;
   }
 
-  /** When the batch at the front of a slot counts as hung; NEVER when it holds none. */
-  hungAt(slot: number): TimeUs {
-    const lane = this.lanes[slot]!;
-    const front = lane.flights[0];
-    if (front === undefined) return NEVER;
-    const from = later(lane.frontAt, front.earliestStartAt);
-    return (from + front.predictedUs * this.rule.factor + this.rule.floorUs) as TimeUs;
+  /** When the batch at the front of a slot has taken longer than planned; NEVER when it holds none. */
+  overdueAt(slot: number): TimeUs {
+    const front = this.lanes[slot]!.flights[0];
+    return front === undefined ? NEVER : this.after(slot, front.predictedUs * OVERDUE_FACTOR + OVERDUE_FLOOR_US);
   }
 
-  nextHungAt(): TimeUs {
-    let at: TimeUs = NEVER;
-    for (let slot = 0; slot < this.lanes.length; slot++) at = earlier(at, this.hungAt(slot));
-    return at;
+  /** When the batch at the front of a slot counts as hung if nothing shows that it runs; NEVER when it holds none. */
+  hungAt(slot: number): TimeUs {
+    const front = this.lanes[slot]!.flights[0];
+    const { factor, floorUs } = this.rule;
+    return front === undefined ? NEVER : this.after(slot, front.predictedUs * factor + floorUs);
+  }
+
+  /** When it counts as hung whatever it shows. */
+  boundAt(slot: number): TimeUs {
+    const front = this.lanes[slot]!.flights[0];
+    if (front === undefined) return NEVER;
+    return later(later(this.hungAt(slot), front.deadlineAt), this.after(slot, front.runMaxUs));
+  }
+
+  /** @param us of execution of the batch at the front. */
+  private after(slot: number, us: number): TimeUs {
+    const lane = this.lanes[slot]!;
+    return (later(lane.frontAt, lane.flights[0]!.earliestStartAt) + us) as TimeUs;
   }
 
   /** Starts the clocks of all fronts anew: time in which the accelerator was kept from its batch does not count. */

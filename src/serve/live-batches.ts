@@ -1,5 +1,11 @@
 import { invariant } from "../core/invariant.js";
-import { FAIL_CAUSES, FAIL_INTERNAL, FAIL_NO_ACCELERATOR, FAIL_WORKER_CRASHED } from "../core/outcome.js";
+import {
+  FAIL_CAUSES,
+  FAIL_INTERNAL,
+  FAIL_MODEL_ERROR,
+  FAIL_NO_ACCELERATOR,
+  FAIL_WORKER_CRASHED,
+} from "../core/outcome.js";
 import { durationUs, timeUs } from "../core/time.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import type { ErrorCode } from "../wire/serving-error.js";
@@ -37,6 +43,8 @@ export class LiveBatches {
   /** By the number that the pool knows it by. */
   private readonly running = new Map<number, Running>();
   private nextBatch = 1;
+  /** Models, by name, of which no two workers may hold batches at once: one of them may end its worker, or keep it. */
+  private readonly confined = new Set<string>();
 
   /** @param onSettled a batch of the model is on no accelerator any more. */
   constructor(
@@ -64,6 +72,44 @@ export class LiveBatches {
       if (queue.model.group === group) yield { accelerator, queue, size: members.length, execAt };
   }
 
+  /** No two workers hold batches of the model at once, from now on or no longer. */
+  confine(model: string, isConfined: boolean): void {
+    if (isConfined) this.confined.add(model);
+    else this.confined.delete(model);
+    for (const queue of this.models.queuesNamed(model)) this.holdOrLetGo(queue.model);
+  }
+
+  /** An accelerator of the group came or went. */
+  groupChanged(group: AcceleratorGroup): void {
+    for (const name of this.confined)
+      for (const queue of this.models.queuesNamed(name)) if (queue.model.group === group) this.holdOrLetGo(queue.model);
+  }
+
+  /** A confined model waits while a batch of it runs, and while a worker less would leave nobody for the others. */
+  private holdOrLetGo(model: ServedModel): void {
+    const isHeld = this.confined.has(model.spec.name) && (model.batches > 0 || !model.group.hasSpare);
+    for (const queue of model.queues.values()) {
+      if (queue.isHeld === isHeld) continue;
+      queue.isHeld = isHeld;
+      this.scheduler.hold(queue.id, isHeld);
+    }
+  }
+
+  /** Takes back what waits on an accelerator behind a batch that keeps it. @param first the pool's number of that. */
+  takeBack(group: AcceleratorGroup, accelerator: number, first: number): void {
+    for (const [id, running] of this.running) {
+      if (id === first || running.accelerator !== accelerator || running.queue.model.group !== group) continue;
+      // Where the worker ends before it answers, the batch fails with it.
+      this.pool.cancel(group.first + accelerator, id).then(
+        (isBack) => {
+          if (!isBack || !this.running.has(id)) return;
+          this.handBack(this.settle(id), FAIL_WORKER_CRASHED, "its worker was kept by another batch", false);
+        },
+        () => {},
+      );
+    }
+  }
+
   /** The scheduler's command. */
   dispatched(record: DispatchRecord): void {
     const { accelerator, slots, openedAt, at } = record;
@@ -82,11 +128,13 @@ export class LiveBatches {
       wasIdle: group.dispatched(accelerator),
       execAt: record.execAt,
     };
+    const isSecond = model.batches > 0 && this.confined.has(model.spec.name);
     model.batches++;
     queue.batches++;
     this.running.set(id, running);
-    if (!group.canRun(accelerator)) {
-      // It left while the batch was on its way: nothing has begun.
+    if (this.confined.has(model.spec.name)) this.holdOrLetGo(model);
+    if (!group.canRun(accelerator) || isSecond) {
+      // It left, or its model was confined, while the batch was on its way: nothing has begun.
       this.settle(id);
       this.handBack(running, FAIL_WORKER_CRASHED, "the worker ended before the batch reached it", false);
       if (group.isDeserted) this.scheduler.failQueue(queue.id, FAIL_NO_ACCELERATOR);
@@ -102,6 +150,7 @@ export class LiveBatches {
         outputs: outputsWanted(members),
         earliestStartAt: timeUs(record.execAt),
         predictedUs: durationUs(record.execUs),
+        deadlineAt: timeUs(members.reduce((latest, member) => Math.max(latest, member.deadline), 0)),
       });
     } catch (error) {
       this.log.error({ err: error, model: model.spec.name }, "a batch could not be handed to its worker");
@@ -154,7 +203,10 @@ export class LiveBatches {
     );
     // Of several members nobody knows yet who is to blame.
     const code = members.length === 1 ? event.code : "internal";
-    this.handBack(running, FAIL_CAUSES.indexOf(event.cause), event.message, null, code);
+    // Alone it ended its worker: it would end the next one too.
+    const isFinal = event.isGuilty === true && members.length === 1;
+    const cause = isFinal ? FAIL_MODEL_ERROR : FAIL_CAUSES.indexOf(event.cause);
+    this.handBack(running, cause, event.message, null, code);
   }
 
   /** The scheduler decides who of the batch is tried again. @param hasBegun null: whatever was first in line began. */
@@ -179,6 +231,7 @@ export class LiveBatches {
     model.group.settled(accelerator);
     queue.batches--;
     model.batches--;
+    if (queue.isHeld) this.holdOrLetGo(model);
     this.onSettled(model);
     return running;
   }

@@ -139,6 +139,15 @@ export class LiveDriver {
       case "left":
         this.left(event);
         break;
+      case "overdue":
+        this.overdue(event);
+        break;
+      case "recovered":
+        this.recovered(event);
+        break;
+      case "confined":
+        this.batches.confine(event.model, event.isConfined);
+        break;
       case "finished":
         this.batches.finished(event);
         break;
@@ -152,16 +161,37 @@ export class LiveDriver {
 
   private joined(event: PoolEvent & { kind: "joined" }): void {
     const group = this.groupOf(event.accelerator);
-    const accelerator = event.accelerator - group.first;
+    this.join(group, event.accelerator - group.first, event.scale);
+  }
+
+  private join(group: AcceleratorGroup, accelerator: number, scale: number): void {
     group.joined(accelerator);
-    this.scheduler.join(group.index, accelerator, event.scale);
+    this.scheduler.join(group.index, accelerator, scale);
+    this.batches.groupChanged(group);
+  }
+
+  /** What waits there goes elsewhere, and nothing more goes there, as long as there is another place. */
+  private overdue(event: PoolEvent & { kind: "overdue" }): void {
+    const group = this.groupOf(event.accelerator);
+    const accelerator = event.accelerator - group.first;
+    if (!group.isPresent(accelerator) || group.presentCount === 1) return;
+    group.overdue(accelerator);
+    this.scheduler.leave(group.index, accelerator);
+    this.batches.takeBack(group, accelerator, event.batch);
+    this.batches.groupChanged(group);
+  }
+
+  private recovered(event: PoolEvent & { kind: "recovered" }): void {
+    const group = this.groupOf(event.accelerator);
+    const accelerator = event.accelerator - group.first;
+    if (group.isOverdue(accelerator)) this.join(group, accelerator, event.scale);
   }
 
   private draining(event: PoolEvent & { kind: "draining" }): void {
     const group = this.groupOf(event.accelerator);
     const accelerator = event.accelerator - group.first;
+    if (group.isPresent(accelerator)) this.scheduler.leave(group.index, accelerator);
     group.draining(accelerator);
-    this.scheduler.leave(group.index, accelerator);
   }
 
   private left({ accelerator: index, cause, willRestart }: PoolEvent & { kind: "left" }): void {
@@ -170,6 +200,7 @@ export class LiveDriver {
     const accelerator = index - group.first;
     if (group.isPresent(accelerator)) this.scheduler.leave(group.index, accelerator);
     group.left(accelerator, willRestart);
+    this.batches.groupChanged(group);
     if (cause === "draining") return;
     this.metrics.countWorkerExit(name, cause);
     this.options.log.warn({ group: name, accelerator, cause, willRestart }, "an accelerator left");

@@ -104,6 +104,8 @@ export interface LiveScheduler {
   removeQueue(queue: number): void;
   /** All that waits in it fails. */
   failQueue(queue: number, cause: number): void;
+  /** Held, the queue sends no batch and its requests wait; on queue threads nothing is held. */
+  hold(queue: number, isHeld: boolean): void;
   /** Ends the scheduler after what was sent before; resolves when it has ended and its log is written. */
   stop(): Promise<void>;
 }

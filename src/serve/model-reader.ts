@@ -268,6 +268,7 @@ function timeouts(
   return {
     defaultTimeoutUs: durationUs(defaultTimeoutUs),
     timeoutMaxUs: durationUs(Math.max(defaultTimeoutUs, sloUsFromMs(file.timeout_max_ms))),
+    ...(file.run_max_ms === 0 ? {} : { runMaxUs: durationUs(Math.round(file.run_max_ms * 1000)) }),
     ...(queue === null || queue.timeoutUs === null
       ? {}
       : { timeoutOverride: queue.allowsOverride ? "shorten" : "never" }),

@@ -31,7 +31,7 @@ export interface ProcessPoolOptions {
   readonly payloadBytesMax?: number;
   /** Resident memory at which a worker is killed and replaced; null = no limit. Default null. */
   readonly memoryBytesMax?: number | null;
-  /** A model that ends this many workers inside a minute is refused for half a minute. Default 5. */
+  /** A model that ends this many workers inside ten minutes is refused for half a minute, then for longer. Default 2. */
   readonly breakerKillsMax?: number;
   /** Accelerators per emulated process, 1 to 64. Default 64. */
   readonly emulatedPerProcess?: number;

@@ -15,9 +15,10 @@ import { type LoadedModel, type SeatOptions, WorkerSeat } from "./worker-seat.js
 
 export type { PoolLog, ProcessPoolOptions } from "./pool-plan.js";
 
-const BREAKER_WINDOW_US = durationUs(60_000_000);
+const BREAKER_KILLS_MAX = 2;
+const BREAKER_MEMORY_US = durationUs(600_000_000);
 const BREAKER_OPEN_US = durationUs(30_000_000);
-const BREAKER_TOGETHER_US = durationUs(250_000);
+const TRUST_BATCHES = 100;
 
 interface Loading {
   readonly spec: ModelSpec;
@@ -31,7 +32,15 @@ export class ProcessPool implements WorkerPool {
   private readonly models = new Map<string, LoadedModel[]>();
   private readonly loading = new Map<string, Loading>();
   private readonly breaker: CrashBreaker;
+  /** A batch of these keeps a worker longer than planned: how many do. */
+  private readonly overdue = new Map<string, number>();
+  private readonly confined = new Set<string>();
+  /**
+   * New models load one at a time, and apart from them those that a replaced worker held: a load that never ends must
+   * not keep a worker that others need.
+   */
   private readonly warmUps = new Turnstile();
+  private readonly reloads = new Turnstile();
   private readonly loads = new Turnstile();
   private readonly log: (level: LogLevel, message: string) => void;
   private onEvent: ((event: PoolEvent) => void) | null = null;
@@ -45,10 +54,10 @@ export class ProcessPool implements WorkerPool {
     checkGroups(groups);
     this.log = (level, message) => options.log?.({ level, message });
     this.breaker = new CrashBreaker({
-      killsMax: options.breakerKillsMax ?? 5,
-      windowUs: BREAKER_WINDOW_US,
-      togetherUs: BREAKER_TOGETHER_US,
+      killsMax: options.breakerKillsMax ?? BREAKER_KILLS_MAX,
+      memoryUs: BREAKER_MEMORY_US,
       openUs: BREAKER_OPEN_US,
+      trustBatches: TRUST_BATCHES,
     });
     const plans = seatPlan(groups, options);
     this.seats = plans.map((plan) => new WorkerSeat(plan, this.ownerOf(plan)));
@@ -118,7 +127,7 @@ export class ProcessPool implements WorkerPool {
     }
     const before = this.models.get(spec.name) ?? [];
     this.models.set(spec.name, beside ? [...before, model] : [model]);
-    this.breaker.forget(spec.name);
+    this.forget(spec.name);
     // Only now: until the new one was whole, requests had the old one.
     if (!beside) for (const { handle } of before) await this.unloadHandle(handle);
   }
@@ -128,7 +137,7 @@ export class ProcessPool implements WorkerPool {
       const loaded = this.models.get(name);
       if (loaded === undefined) throw new ServingError("not-found", `model '${name}' is not loaded`);
       this.models.delete(name);
-      this.breaker.forget(name);
+      this.forget(name);
       for (const { handle } of loaded) await this.unloadHandle(handle);
     });
   }
@@ -211,7 +220,6 @@ export class ProcessPool implements WorkerPool {
     queueMicrotask(() => this.onEvent?.({ kind: "failed", accelerator, batch, cause, code, message }));
   }
 
-  /** Takes a batch back that has not begun: true means that no event will follow for it. */
   cancel(accelerator: AcceleratorIndex, batch: number): Promise<boolean> {
     return this.seatOf(accelerator).cancel(accelerator, batch);
   }
@@ -268,23 +276,43 @@ export class ProcessPool implements WorkerPool {
   private ownerOf(plan: SeatOptions) {
     return {
       emit: (event: PoolEvent): void => this.onEvent?.(event),
-      survived: (model: string) => this.breaker.survived(model),
+      survived: (model: string) => {
+        this.breaker.survived(model);
+        this.confine(model);
+      },
+      delays: (model: string, isOverdue: boolean) => {
+        this.overdue.set(model, (this.overdue.get(model) ?? 0) + (isOverdue ? 1 : -1));
+        this.confine(model);
+      },
       log: this.log,
       models: () => [...this.models.values()].flat().filter((model) => model.spec.group === plan.group.name),
-      blame: (models: readonly string[]) => this.blame(models, plan.first),
-      warmUps: this.warmUps,
+      blame: (models: readonly string[]) => this.blame(models),
+      reloads: this.reloads,
     };
   }
 
-  /** @param worker its first accelerator, the same for its replacements. */
-  private blame(models: readonly string[], worker: number): void {
+  private blame(models: readonly string[]): void {
     for (const model of new Set(models)) {
-      if (!this.breaker.killed(model, worker, monotonicNow())) continue;
-      this.log(
-        "error",
-        `model '${model}' keeps ending its workers: its batches are refused for ${BREAKER_OPEN_US / 1e6} s`,
-      );
+      const openUs = this.breaker.killed(model, monotonicNow());
+      this.confine(model);
+      if (openUs !== null)
+        this.log("error", `model '${model}' keeps ending its workers: its batches are refused for ${openUs / 1e6} s`);
     }
+  }
+
+  /** What was loaded under the name is another model now. */
+  private forget(model: string): void {
+    this.breaker.forget(model);
+    this.confine(model);
+  }
+
+  /** Says so when two workers may not, or may again, hold batches of the model at once. */
+  private confine(model: string): void {
+    const isConfined = this.breaker.isConfined(model) || (this.overdue.get(model) ?? 0) > 0;
+    if (isConfined === this.confined.has(model)) return;
+    if (isConfined) this.confined.add(model);
+    else this.confined.delete(model);
+    this.onEvent?.({ kind: "confined", model, isConfined });
   }
 
   private checkBudget(cores: number): void {

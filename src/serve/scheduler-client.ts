@@ -24,6 +24,7 @@ import {
   DISPATCH,
   END,
   FAIL_QUEUE,
+  HOLD,
   JOIN,
   LEAVE,
   NUMBERS,
@@ -195,6 +196,10 @@ export class SchedulerClient implements LiveScheduler {
 
   failQueue(queue: number, cause: number): void {
     this.send(FAIL_QUEUE, queue, cause);
+  }
+
+  hold(queue: number, isHeld: boolean): void {
+    this.send(HOLD, queue, isHeld ? 1 : 0);
   }
 
   async stop(): Promise<void> {

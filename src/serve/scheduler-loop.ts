@@ -5,6 +5,7 @@ import {
   LOG_END,
   LOG_FAILED,
   LOG_FINISHED,
+  LOG_HELD,
   LOG_JOINED,
   LOG_LEFT,
   LOG_NETWORK,
@@ -31,6 +32,7 @@ import {
   DISPATCH,
   END,
   FAIL_QUEUE,
+  HOLD,
   JOIN,
   LEAVE,
   NUMBERS,
@@ -206,6 +208,9 @@ export class SchedulerLoop {
         case FAIL_QUEUE:
           this.failQueue(cells[at + 1]!, cells[at + 2]!, now);
           break;
+        case HOLD:
+          this.hold(cells[at + 1]!, cells[at + 2]!, now);
+          break;
         case STOP:
           this.hasStopped = true;
           this.claim(STOPPED);
@@ -247,6 +252,14 @@ export class SchedulerLoop {
     this.recorder?.row(isJoin ? LOG_JOINED : LOG_LEFT, now, group, accelerator, isJoin ? scale : 0, 0, 0, 0);
     if (isJoin) scheduler.join(accelerator, scale, now);
     else scheduler.leave(accelerator, now);
+    this.wakeDue(scheduler, group, now);
+  }
+
+  private hold(queue: number, isHeld: number, now: number): void {
+    const group = this.queueGroup[queue]!;
+    const scheduler = this.schedulers[group]!;
+    this.recorder?.row(LOG_HELD, now, group, this.queueKey[queue]!, isHeld, 0, 0, 0);
+    scheduler.hold(this.queueKey[queue]!, isHeld === 1, now);
     this.wakeDue(scheduler, group, now);
   }
 

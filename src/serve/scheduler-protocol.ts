@@ -31,6 +31,8 @@ export const FAIL_QUEUE = 10;
 export const STOP = 11;
 /** queue, controlUs, dataUsPerRequest, responseUs: what its plans allow for from now on. */
 export const DELAYS = 12;
+/** queue, 1: it is held, 0: it is let go. */
+export const HOLD = 13;
 
 /** From the scheduler. */
 /** group, batch, accelerator, queue, size, execAt, execUs, closeReason, at, windowOpenedAt. SLOTS records follow. */

@@ -23,6 +23,8 @@ export interface ServedQueue {
   /** Requests not ended, and batches on accelerators: 0 and 0 is when it may be removed. */
   live: number;
   batches: number;
+  /** Sends none, because its model is confined. */
+  isHeld: boolean;
   lastUsedAt: number;
 }
 

@@ -112,6 +112,11 @@ export class ServedModels {
     for (const queue of this.queues) if (queue?.model.group === group) yield queue;
   }
 
+  /** Queues of the models of a name: an old one may have some beside the new one. */
+  *queuesNamed(name: string): Generator<ServedQueue> {
+    for (const queue of this.queues) if (queue?.model.spec.name === name) yield queue;
+  }
+
   /** All that waits fails. @param group on this group; null: everywhere. */
   failWaiting(cause: number, group: AcceleratorGroup | null): void {
     for (const queue of this.queues)
@@ -136,6 +141,7 @@ export class ServedModels {
       dropped: 0,
       live: 0,
       batches: 0,
+      isHeld: false,
       lastUsedAt: 0,
     };
     const isAdded = this.scheduler.addQueue({

@@ -23,12 +23,22 @@ export interface RunBatch {
   /** The emulated accelerator starts no earlier; moments of the host's monotonic clock. */
   readonly earliestStartAt: TimeUs;
   readonly predictedUs: DurationUs;
+  /** The latest of its members' deadlines. Default: none is waited for. */
+  readonly deadlineAt?: TimeUs;
 }
 
 export type PoolEvent =
   | { readonly kind: "joined"; readonly accelerator: AcceleratorIndex; readonly group: string; readonly scale: number }
   /** It gets no more batches; what it holds ends, and what was decided before is still run. Then it leaves, or joins again. */
   | { readonly kind: "draining"; readonly accelerator: AcceleratorIndex }
+  /** What it runs takes longer than planned: it should get nothing more until that has ended. */
+  | { readonly kind: "overdue"; readonly accelerator: AcceleratorIndex; readonly batch: number }
+  | { readonly kind: "recovered"; readonly accelerator: AcceleratorIndex; readonly scale: number }
+  /**
+   * Batches of the model may have ended a worker, or one keeps one longer than planned: until it is let go, no two
+   * workers are to hold its batches at once.
+   */
+  | { readonly kind: "confined"; readonly model: string; readonly isConfined: boolean }
   /** It was drained and parked, or its process ended or was killed; batches in it get a `failed` event first. `willRestart`: a replacement is on its way. */
   | {
       readonly kind: "left";
@@ -57,6 +67,8 @@ export type PoolEvent =
       /** Of a "model-error": whose fault it is if the batch was of one request. Absent: the server's. */
       readonly code?: ErrorCode;
       readonly message: string;
+      /** Nothing but this batch can have ended its worker. */
+      readonly isGuilty?: boolean;
     };
 
 export interface BatchTiming {
@@ -94,6 +106,8 @@ export interface WorkerPool {
   ): Promise<BatchTiming>;
   /** A worker holds at most two batches: one that runs and one that waits. */
   run(accelerator: AcceleratorIndex, batch: RunBatch): void;
+  /** Takes a batch back that has not begun: true means that no event will follow for it. Rejects when its worker ends. */
+  cancel(accelerator: AcceleratorIndex, batch: number): Promise<boolean>;
   /** Its process is up: batches may run on it, also while it drains. */
   isUp(accelerator: AcceleratorIndex): boolean;
   /**

@@ -39,8 +39,18 @@ export interface WorkerProcessHandlers {
   onMemory(rssBytes: number): void;
   onLog(level: LogLevel, message: string): void;
   /** Once, after everything it sent was delivered. */
-  onExit(reason: string): void;
+  onExit(exit: WorkerExit): void;
 }
+
+export interface WorkerExit {
+  readonly reason: string;
+  /** A signal that no code raises by itself, and that the server did not send: somebody ended it from outside. */
+  readonly isFromOutside: boolean;
+  /** The server ended it. */
+  readonly isOurs: boolean;
+}
+
+const OUTSIDE_SIGNALS: ReadonlySet<string> = new Set(["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]);
 
 /** After the process is gone its pipes should close at once; a pipe that does not is not waited for longer. */
 const CLOSE_WAIT_MS = 500;
@@ -64,6 +74,7 @@ export class WorkerProcess {
   private readonly waiting = new Map<number, Waiting>();
   private nextId = 1;
   private gone: string | null = null;
+  private endedFor: string | null = null;
   private greeted!: Waiting;
   /** The worker's own account of its runtime; rejects when the process ends before. */
   readonly ready: Promise<Extract<FromWorker, { kind: "ready" }>>;
@@ -101,13 +112,14 @@ export class WorkerProcess {
     );
     forEachLine(this.child.stdout as Readable, (line) => handlers.onLog("info", line));
     forEachLine(this.child.stderr as Readable, (line) => handlers.onLog("warn", line));
-    this.child.once("error", (error) => this.ended(`cannot start: ${error.message}`));
+    this.child.once("error", (error) => this.ended(`cannot start: ${error.message}`, null));
     this.child.once("exit", (code, signal) => {
-      const reason = signal === null ? `exit code ${code}` : `signal ${signal}`;
-      const timer = setTimeout(() => this.ended(reason), CLOSE_WAIT_MS);
+      const exit = signal === null ? `exit code ${code}` : `signal ${signal}`;
+      const reason = this.endedFor ?? exit;
+      const timer = setTimeout(() => this.ended(reason, signal), CLOSE_WAIT_MS);
       this.child.once("close", () => {
         clearTimeout(timer);
-        this.ended(reason);
+        this.ended(reason, signal);
       });
     });
     this.send(hello);
@@ -140,8 +152,9 @@ export class WorkerProcess {
     this.send({ kind: "shutdown" });
   }
 
-  /** SIGKILL: the only way to end a model that runs. */
-  kill(): void {
+  /** SIGKILL: the only way to end a model that runs. @param reason what is told to whoever waits for it. */
+  kill(reason: string | null = null): void {
+    this.endedFor ??= reason;
     if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill("SIGKILL");
   }
 
@@ -181,7 +194,7 @@ export class WorkerProcess {
     else throw new ServingError("internal", `frame type ${frame.type} from worker ${this.pid} is unknown`);
   }
 
-  private ended(reason: string): void {
+  private ended(reason: string, signal: string | null): void {
     if (this.gone !== null) return;
     this.gone = reason;
     this.control.destroy();
@@ -190,7 +203,8 @@ export class WorkerProcess {
     this.greeted.reject(lost);
     for (const waiting of this.waiting.values()) waiting.reject(lost);
     this.waiting.clear();
-    this.handlers.onExit(reason);
+    const isOurs = this.endedFor !== null;
+    this.handlers.onExit({ reason, isOurs, isFromOutside: !isOurs && signal !== null && OUTSIDE_SIGNALS.has(signal) });
   }
 
   private lost(): ServingError {

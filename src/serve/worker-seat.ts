@@ -7,15 +7,18 @@
  */
 import type { AcceleratorGroupSpec, ModelSpec } from "../config/model.js";
 import type { FailCause } from "../core/outcome.js";
-import { NEVER, type TimeUs } from "../core/time.js";
+import { durationUs, type TimeUs } from "../core/time.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { LogLevel } from "../wire/worker-protocol.js";
+import { cpuTimeUs } from "./cpu-time.js";
 import { type Flight, FlightBook, type HangRule } from "./flight-book.js";
+import { HangWatch } from "./hang-watch.js";
+import { MemoryShortage } from "./memory-shortage.js";
 import { SeatParking } from "./seat-parking.js";
 import type { Turnstile } from "./turnstile.js";
 import type { PoolEvent, RunBatch } from "./worker-pool.js";
-import { type Hello, type Request, WorkerProcess } from "./worker-process.js";
+import { type Hello, type Request, type WorkerExit, WorkerProcess } from "./worker-process.js";
 
 export interface LoadedModel {
   readonly handle: number;
@@ -49,9 +52,12 @@ export interface SeatOwner {
   models(): readonly LoadedModel[];
   /** A batch of this model ended without harm to its worker. */
   survived(model: string): void;
-  /** The process ended while these models were executing on it. */
+  /** The process ended by what it ran, and these models were executing on it. */
   blame(models: readonly string[]): void;
-  readonly warmUps: Turnstile;
+  /** A batch of the model keeps its worker longer than planned, or that has ended. */
+  delays(model: string, isOverdue: boolean): void;
+  /** Models that a process held before are loaded here one at a time: a restart of all is not a storm. */
+  readonly reloads: Turnstile;
 }
 
 /** A process that served this long is healthy: its next back-off starts small again. */
@@ -60,8 +66,6 @@ const HEALTHY_US = 10_000_000;
 const UNLOAD_LIMIT_MS = 10_000;
 /** Until a process that was told to end is killed: it has nothing to finish. */
 const RETIRE_LIMIT_MS = 1000;
-/** A hang timer that fires later than this was kept from it: the server itself stood still, and nobody is to blame. */
-const TIMER_LATE_US = 250_000;
 
 export class WorkerSeat {
   /** What the last process said it runs models with; "" before the first. */
@@ -75,13 +79,15 @@ export class WorkerSeat {
   private failures = 0;
   private joinedAt = 0 as TimeUs;
   private respawnTimer: NodeJS.Timeout | null = null;
-  private hangTimer: NodeJS.Timeout | null = null;
-  private hangTimerAt: TimeUs = NEVER;
   private hungSlot: number | null = null;
-  private killReason: string | null = null;
+  /** Ended by us for what its batches did. */
+  private isCondemned = false;
+  private memory = new MemoryShortage();
   private timings = 0;
+  private loads = 0;
   private handles = new Set<number>();
-  private flights: FlightBook;
+  private readonly flights: FlightBook;
+  private readonly hangs: HangWatch;
   private onGone: (() => void)[] = [];
 
   constructor(
@@ -89,6 +95,7 @@ export class WorkerSeat {
     private readonly owner: SeatOwner,
   ) {
     this.flights = new FlightBook(options.scales.length, options.hang);
+    this.hangs = new HangWatch(options.scales.length, this.flights, options.hang, this.hangOwner());
     this.parking = new SeatParking(this.parkedSeat(), options.scales.length, options.active, options.keepWarmMs);
   }
 
@@ -130,13 +137,14 @@ export class WorkerSeat {
       },
       onMemory: (rssBytes) => this.checkMemory(rssBytes),
       onLog: (level, message) => this.owner.log(level, `worker ${child.pid}: ${message}`),
-      onExit: (reason) => this.ended(child, reason),
+      onExit: (exit) => this.ended(child, exit),
     });
     this.process = child;
     this.retiring = false;
     this.handles = new Set();
-    this.killReason = null;
+    this.isCondemned = false;
     this.hungSlot = null;
+    this.memory = new MemoryShortage();
     const ready = await this.inTime(child.ready, this.options.startTimeoutMs, "start");
     this.runtime = ready.runtime;
     this.owner.log(
@@ -180,23 +188,51 @@ export class WorkerSeat {
       wake: () => {
         if (this.process === null && this.respawnTimer === null) this.startOrRetry();
       },
-      retire: () => void this.retire(),
+      retire: () => this.retire(),
+    };
+  }
+
+  private hangOwner() {
+    const seat = this;
+    const accelerator = (slot: number): number => this.options.first + slot;
+    return {
+      get isExcused() {
+        return seat.timings > 0;
+      },
+      cpuUs: () => {
+        const { worker, providers } = this.options.hello;
+        // An emulated run computes nothing, but never takes longer than planned by itself; others may wait for a device.
+        if (worker === "emulated") return durationUs(0);
+        return providers[0] === "cpu" ? cpuTimeUs(this.pid) : null;
+      },
+      overdue: (slot: number, { model, batch }: Flight) => {
+        this.owner.delays(model, true);
+        this.owner.emit({ kind: "overdue", accelerator: accelerator(slot), batch });
+      },
+      recovered: (slot: number, { model }: Flight) => {
+        this.owner.delays(model, false);
+        const scale = this.options.scales[slot]!;
+        if (this.isJoined) this.owner.emit({ kind: "recovered", accelerator: accelerator(slot), scale });
+      },
+      hung: (slot: number, reason: string) => {
+        this.hungSlot = slot;
+        this.isCondemned = true;
+        this.kill(reason);
+      },
     };
   }
 
   /** Not while a model is being loaded, measured or run on it. */
-  private async retire(): Promise<void> {
-    await this.owner.warmUps.pass(async () => {
-      const child = this.process;
-      if (child === null || !this.joined || this.stopping || this.isWanted) return;
-      if (this.timings > 0 || this.flights.count > 0) {
-        this.parking.parkIfUnused();
-        return;
-      }
-      this.retiring = true;
-      child.shutdown();
-      setTimeout(() => child.kill(), RETIRE_LIMIT_MS).unref();
-    });
+  private retire(): void {
+    const child = this.process;
+    if (child === null || !this.joined || this.stopping || this.isWanted) return;
+    if (this.timings > 0 || this.loads > 0 || this.flights.count > 0) {
+      this.parking.parkIfUnused();
+      return;
+    }
+    this.retiring = true;
+    child.shutdown();
+    setTimeout(() => child.kill(), RETIRE_LIMIT_MS).unref();
   }
 
   /** Until nothing is missing: models may be loaded or unloaded while this goes on. */
@@ -205,7 +241,7 @@ export class WorkerSeat {
     for (let model = missing(); model !== undefined; model = missing()) {
       const next = model;
       try {
-        await this.owner.warmUps.pass(() => this.load(next));
+        await this.owner.reloads.pass(() => this.load(next));
       } catch (error) {
         if (this.process === null) throw error;
         // The others are still worth serving; its batches are refused by the worker, with a reason.
@@ -220,9 +256,14 @@ export class WorkerSeat {
   /** @throws ServingError with the runtime's text. */
   async load(model: LoadedModel): Promise<void> {
     const { handle, spec } = model;
-    const request = this.request({ kind: "load", handle, model: spec, warmUpMs: this.options.warmUpMs });
-    await this.inTime(request, this.options.loadTimeoutMs, `load of model '${spec.name}'`);
-    this.handles.add(handle);
+    this.loads++;
+    try {
+      const request = this.request({ kind: "load", handle, model: spec, warmUpMs: this.options.warmUpMs });
+      await this.inTime(request, this.options.loadTimeoutMs, `load of model '${spec.name}'`);
+      this.handles.add(handle);
+    } finally {
+      this.loads--;
+    }
   }
 
   async unload(handle: number): Promise<void> {
@@ -245,7 +286,7 @@ export class WorkerSeat {
       if (isTiming) {
         this.timings--;
         this.flights.restart(monotonicNow());
-        this.watch();
+        this.hangs.look();
       }
     }
   }
@@ -253,14 +294,17 @@ export class WorkerSeat {
   run(accelerator: number, handle: number, batch: RunBatch): void {
     const slot = accelerator - this.options.first;
     const { earliestStartAt, predictedUs, model, members, outputs } = batch;
-    this.flights.depart(slot, { batch: batch.batch, model, earliestStartAt, predictedUs }, monotonicNow());
+    const runMaxUs = batch.spec?.runMaxUs ?? durationUs(0);
+    const deadlineAt = batch.deadlineAt ?? earliestStartAt;
+    const flight = { batch: batch.batch, model, earliestStartAt, predictedUs, deadlineAt, runMaxUs };
+    this.flights.depart(slot, flight, monotonicNow());
     try {
       this.process!.run({ slot, handle, batch: batch.batch, earliestStartAt, outputs, members });
     } catch (error) {
       this.land(slot, batch.batch);
       throw error;
     }
-    this.watch();
+    this.hangs.look();
   }
 
   async cancel(accelerator: number, batch: number): Promise<boolean> {
@@ -271,8 +315,7 @@ export class WorkerSeat {
   }
 
   kill(reason: string): void {
-    this.killReason ??= reason;
-    this.process?.kill();
+    this.process?.kill(reason);
   }
 
   /** Resolves when the process is gone. */
@@ -293,7 +336,7 @@ export class WorkerSeat {
   private land(slot: number, batch: number): Flight | null {
     const flight = this.flights.land(slot, batch, monotonicNow());
     if (flight !== null) this.owner.survived(flight.model);
-    this.watch();
+    this.hangs.look();
     // Whoever asked about the batch hears of it before the accelerator leaves.
     queueMicrotask(() => this.parking.landed(slot));
     return flight;
@@ -310,52 +353,25 @@ export class WorkerSeat {
 
   private checkMemory(rssBytes: number): void {
     const limit = this.options.memoryBytesMax;
-    if (limit !== null && rssBytes > limit) this.kill(`memory must be at most ${limit} bytes; was ${rssBytes}`);
+    if (limit === null || rssBytes <= limit) return;
+    this.isCondemned = true;
+    this.kill(`memory must be at most ${limit} bytes; was ${rssBytes}`);
   }
 
-  /** Keeps one timer at the first moment at which a batch counts as hung. A timer that is early looks again. */
-  private watch(): void {
-    const at = this.flights.nextHungAt();
-    if (at === NEVER || (this.hangTimer !== null && this.hangTimerAt <= at)) return;
-    if (this.hangTimer !== null) clearTimeout(this.hangTimer);
-    this.hangTimerAt = at;
-    this.hangTimer = setTimeout(() => this.checkHang(), Math.max(0, (at - monotonicNow()) / 1000) + 1);
-  }
-
-  private checkHang(): void {
-    const now = monotonicNow();
-    const late = now - this.hangTimerAt;
-    this.hangTimer = null;
-    this.hangTimerAt = NEVER;
-    if (this.timings > 0) return;
-    if (late > TIMER_LATE_US) this.flights.restart(now);
-    const slot = this.options.scales.findIndex((_, i) => this.flights.hungAt(i) <= now);
-    if (slot < 0) {
-      this.watch();
-      return;
-    }
-    const front = this.flights.flights(slot)[0]!;
-    this.hungSlot = slot;
-    this.kill(
-      `batch ${front.batch} of model '${front.model}' ran longer than ${this.options.hang.factor} x its predicted ${front.predictedUs} µs + ${this.options.hang.floorUs} µs`,
-    );
-  }
-
-  private ended(child: WorkerProcess, exit: string): void {
+  private ended(child: WorkerProcess, exit: WorkerExit): void {
     if (this.process !== child) return;
     this.process = null;
-    if (this.hangTimer !== null) clearTimeout(this.hangTimer);
-    this.hangTimer = null;
-    this.hangTimerAt = NEVER;
-    const reason = this.killReason === null ? exit : `${this.killReason} (${exit})`;
+    const { reason } = exit;
     const wasJoined = this.joined;
     const wasRetiring = this.retiring;
     this.joined = false;
     this.retiring = false;
     const isExpected = this.stopping || wasRetiring;
     this.owner.log(isExpected ? "info" : "error", `worker ${child.pid} of group '${this.group}' ended: ${reason}`);
-    if (!isExpected) this.owner.blame(this.executing());
-    this.settle(reason);
+    const suspects = isExpected || !this.isDoneFromInside(exit) ? [] : this.suspects();
+    if (suspects.length > 0) this.owner.blame(suspects.map((flight) => flight.model));
+    this.settle(reason, suspects.length === 1 ? suspects[0]! : null);
+    this.hangs.look();
     if (wasJoined && !wasRetiring) this.parking.down();
     for (const wake of this.onGone.splice(0)) wake();
     if (this.stopping || !wasJoined || !this.isWanted) return;
@@ -363,10 +379,16 @@ export class WorkerSeat {
     else this.respawnLater();
   }
 
-  /** Models of the batches at the front: the ones that may have done it. */
-  private executing(): string[] {
-    if (this.hungSlot !== null) return [this.flights.flights(this.hungSlot)[0]!.model];
-    return this.options.scales.flatMap((_, slot) => this.flights.flights(slot)[0]?.model ?? []);
+  /** Whether what ran can have ended it: not where a load of ours did, or somebody else and memory had not run out. */
+  private isDoneFromInside({ isFromOutside, isOurs }: WorkerExit): boolean {
+    if (isOurs) return this.isCondemned;
+    return !isFromOutside || this.memory.hasRunOut();
+  }
+
+  /** The batches at the front: the ones that may have done it. */
+  private suspects(): Flight[] {
+    if (this.hungSlot !== null) return this.flights.flights(this.hungSlot).slice(0, 1);
+    return this.options.scales.flatMap((_, slot) => this.flights.flights(slot).slice(0, 1));
   }
 
   private causeOf(slot: number, position: number): FailCause {
@@ -374,7 +396,7 @@ export class WorkerSeat {
     return slot === this.hungSlot && position === 0 ? "worker-hung" : "worker-crashed";
   }
 
-  private settle(reason: string): void {
+  private settle(reason: string, guilty: Flight | null): void {
     this.options.scales.forEach((_, slot) => {
       this.flights.clear(slot).forEach((flight, position) => {
         this.owner.emit({
@@ -383,6 +405,7 @@ export class WorkerSeat {
           batch: flight.batch,
           cause: this.causeOf(slot, position),
           message: `the worker that held the batch ended: ${reason}`,
+          isGuilty: flight === guilty,
         });
       });
     });

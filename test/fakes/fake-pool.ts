@@ -74,6 +74,10 @@ export class FakePool implements WorkerPool {
     this.models.push(model);
   }
 
+  cancel(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
   loadBeside(model: ModelSpec): Promise<void> {
     return this.load(model);
   }

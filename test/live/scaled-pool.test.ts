@@ -60,7 +60,9 @@ describe("a pool whose group is resized", { retry: 2 }, () => {
     expect(await running).toMatchObject({ kind: "finished" });
     expect(await after).toMatchObject({ kind: "finished" });
     await probe.event("left", 1);
-    const order = probe.events.filter(({ accelerator }) => accelerator === 1).map(({ kind }) => kind);
+    const order = probe.events
+      .filter((event) => "accelerator" in event && event.accelerator === 1)
+      .map(({ kind }) => kind);
     expect(order).toEqual(["joined", "draining", "finished", "finished", "left"]);
   });
 

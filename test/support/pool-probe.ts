@@ -47,6 +47,7 @@ export class PoolProbe {
   }
 
   private check(event: PoolEvent): void {
+    if (event.kind === "confined") return;
     const { kind, accelerator } = event;
     if (kind === "joined") {
       if (this.joined.has(accelerator)) this.violations.push(`accelerator ${accelerator} joined twice`);
@@ -94,7 +95,8 @@ export class PoolProbe {
 
   /** The first event of this kind and accelerator after the first `from` events; at once when it has been. */
   event(kind: PoolEvent["kind"], accelerator: number, from = 0): Promise<PoolEvent> {
-    const fits = (event: PoolEvent): boolean => event.kind === kind && event.accelerator === accelerator;
+    const fits = (event: PoolEvent): boolean =>
+      event.kind === kind && "accelerator" in event && event.accelerator === accelerator;
     const past = this.events.slice(from).find(fits);
     return past === undefined ? this.next(fits) : Promise.resolve(past);
   }
