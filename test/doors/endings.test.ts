@@ -144,6 +144,9 @@ test("http: a request that does not come in time is given back though the client
   const socket = net.connect({ port: doors.http.port, host: "127.0.0.1", allowHalfOpen: true });
   socket.write(MESSAGES["announced and not sent"]!);
   await until(() => doors.http.inFlight === 1, "in");
-  await until(() => doors.http.inFlight === 0 && doors.http.inFlightBytes === 0, "given back");
+  const answer = await new Promise((resolve) => socket.once("data", (piece) => resolve(String(piece))));
+  // It was told, and has not gone.
+  expect(answer).toContain("408 Request Timeout");
+  expect([doors.http.inFlight, doors.http.inFlightBytes]).toEqual([0, 0]);
   socket.destroy();
 });
