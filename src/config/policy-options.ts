@@ -21,6 +21,14 @@ const BATCH_SIZE_MAX = 65_536;
 /** An hour. */
 const TIMEOUT_US_MAX = 3_600_000_000;
 
+const isolation = z
+  .boolean()
+  .default(false)
+  .describe(
+    "While this model is active, no other model's batch begins that would leave it without an accelerator within half of " +
+      "its slack; and what is light does not wait for larger batches. The live server's own default is true.",
+  );
+
 export const policyOptionSchemas = {
   deferred: z
     .strictObject({
@@ -31,6 +39,7 @@ export const policyOptionSchemas = {
           "Dispatch at once while idle accelerators exceed what the present rate needs. false is the paper's rule; " +
             "the live server's own default is true.",
         ),
+      isolation,
       head_drop: z
         .boolean()
         .default(true)
@@ -53,6 +62,7 @@ export const policyOptionSchemas = {
         .describe(
           "Dispatch at once while idle accelerators exceed what the present rate needs; the live server's own default is true.",
         ),
+      isolation,
       target: z
         .union([z.literal("keep-up"), z.literal("auto"), z.int().min(1).max(BATCH_SIZE_MAX)])
         .default("keep-up")

@@ -343,6 +343,12 @@ export const serverConfigSchema = z
           .boolean()
           .default(true)
           .describe("Dispatch at once while more accelerators are idle than the present rate needs."),
+        isolation: z
+          .boolean()
+          .default(true)
+          .describe(
+            "No model's batches keep every accelerator of a group from another whose SLO is shorter (docs/serving.md). Not with threads.",
+          ),
         rate_window_s: z
           .number()
           .min(0.05)

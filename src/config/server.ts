@@ -84,6 +84,7 @@ export interface ServerConfig {
   readonly profile: { readonly budgetUs: DurationUs; readonly refresh: boolean };
   readonly scheduler: {
     readonly idleDispatch: boolean;
+    readonly isolation: boolean;
     readonly rateWindowUs: DurationUs;
     readonly hasThread: boolean;
     /** Queue threads; 0: the scheduler is one. */
@@ -190,6 +191,7 @@ export function serverConfigFrom(
     profile: { budgetUs: workUsFromMs(file.profile.budget_s * 1000), refresh: file.profile.refresh },
     scheduler: {
       idleDispatch: file.scheduler.idle_dispatch,
+      isolation: file.scheduler.isolation,
       rateWindowUs: workUsFromMs(file.scheduler.rate_window_s * 1000),
       hasThread: file.scheduler.thread,
       threads: file.scheduler.threads,

@@ -59,6 +59,13 @@ export class OfferTable {
   mayLeaveIdle: Uint8Array;
   /** Execution time of an offer that may leave before its window, as far as the arbiter allows at that moment; 0: may not. */
   earlyExecUs: Float64Array;
+  /** Execution time of the offer, and of one request of the queue alone, on the fastest accelerator. Kept with `slackUs`. */
+  execUs: Float64Array;
+  aloneUs: Float64Array;
+  /** How long a request of the queue may wait for an accelerator and be in time still, by its SLO; Infinity: nothing is kept free for it. */
+  slackUs: Float64Array;
+  /** The batch that is being granted may run this long at most; set by the arbiter, Infinity: as long as it likes. */
+  limitUs: Float64Array;
   /** The one accelerator for which the offer is new, or ANY_ACCELERATOR, or NO_ACCELERATOR. Read by arbiters whose queues send requests to accelerators. */
   pin: Int32Array;
 
@@ -72,6 +79,10 @@ export class OfferTable {
     this.more = new Int32Array(capacity);
     this.mayLeaveIdle = new Uint8Array(capacity);
     this.earlyExecUs = new Float64Array(capacity);
+    this.execUs = new Float64Array(capacity);
+    this.aloneUs = new Float64Array(capacity);
+    this.slackUs = new Float64Array(capacity).fill(Number.POSITIVE_INFINITY);
+    this.limitUs = new Float64Array(capacity).fill(Number.POSITIVE_INFINITY);
     this.pin = new Int32Array(capacity).fill(ANY_ACCELERATOR);
   }
 
@@ -82,6 +93,8 @@ export class OfferTable {
     this.more[key] = 0;
     this.mayLeaveIdle[key] = 0;
     this.earlyExecUs[key] = 0;
+    this.slackUs[key] = Number.POSITIVE_INFINITY;
+    this.limitUs[key] = Number.POSITIVE_INFINITY;
     this.pin[key] = ANY_ACCELERATOR;
   }
 
@@ -89,8 +102,22 @@ export class OfferTable {
     const size = new Int32Array(capacity);
     size.set(this.size);
     this.size = size;
-    for (const column of ["opensAt", "latestAt", "leadUs", "rank", "demand", "earlyExecUs"] as const) {
+    for (const column of [
+      "opensAt",
+      "latestAt",
+      "leadUs",
+      "rank",
+      "demand",
+      "earlyExecUs",
+      "execUs",
+      "aloneUs",
+    ] as const) {
       const grown = new Float64Array(capacity);
+      grown.set(this[column]);
+      this[column] = grown;
+    }
+    for (const column of ["slackUs", "limitUs"] as const) {
+      const grown = new Float64Array(capacity).fill(Number.POSITIVE_INFINITY);
       grown.set(this[column]);
       this[column] = grown;
     }

@@ -29,9 +29,16 @@ export interface LiveDefaults {
   readonly rateWindowUs: number;
   /** The window of a deferred queue opens and closes this much early: a thread's timer fires up to 0.1 ms late. */
   readonly slackUs: number;
+  /** No model's batches keep every accelerator from another whose SLO is shorter; see Reserve. */
+  readonly isolation: boolean;
 }
 
-export const LIVE_DEFAULTS: LiveDefaults = { idleDispatch: true, rateWindowUs: 1_000_000, slackUs: 100 };
+export const LIVE_DEFAULTS: LiveDefaults = {
+  idleDispatch: true,
+  rateWindowUs: 1_000_000,
+  slackUs: 100,
+  isolation: true,
+};
 
 const TIMEOUT_FRACTION = 0.3;
 
@@ -105,11 +112,12 @@ export function liveWindow(
   sloUs: number | null,
   defaults: LiveDefaults,
 ): LiveWindow {
-  const { target, rate_window_s, timer_slack_us } = options as DeferredOptions;
+  const { target, rate_window_s, timer_slack_us, isolation } = options as DeferredOptions;
   const common = {
     target: typeof target === "number" ? target : null,
     rateWindowUs: rate_window_s === undefined ? defaults.rateWindowUs : rate_window_s * 1e6,
     slackUs: timer_slack_us ?? (policy === "deferred" || policy === "deferred+" ? defaults.slackUs : 0),
+    isolation: isolation ?? defaults.isolation,
     plus: null,
   };
   const dropWithout = sloUs === null ? "expired" : "infeasible";
@@ -141,7 +149,7 @@ export function liveWindow(
 const OPENS = ["frontrun", "eager", "timeout"] as const;
 const DROPS = ["window", "infeasible", "expired"] as const;
 /** Numbers that `encodeWindow` writes. */
-export const WINDOW_NUMBERS = 8;
+export const WINDOW_NUMBERS = 9;
 
 /** In the order of their bits: new ones go last, where logs of before them have 0. */
 const PARTS = ["keepUp", "strain", "headsReturn", "feedback", "lookAhead", "leaveWhenEnough"] as const;
@@ -157,6 +165,7 @@ export function encodeWindow(window: LiveWindow, into: Float64Array, offset: num
   // 0: none of deferred+; else 1 and a bit per part.
   const { plus } = window;
   into[offset + 7] = plus === null ? 0 : PARTS.reduce((bits, part, at) => bits + (plus[part] ? 2 << at : 0), 1);
+  into[offset + 8] = window.isolation ? 1 : 0;
 }
 
 export function decodeWindow(from: Float64Array, offset: number): LiveWindow {
@@ -175,6 +184,8 @@ export function decodeWindow(from: Float64Array, offset: number): LiveWindow {
     rateWindowUs: from[offset + 4]!,
     slackUs: from[offset + 5]!,
     idleDispatch: from[offset + 6] === 1,
+    // Not there in a log of before there was any.
+    isolation: from[offset + 8] === 1,
     plus: decodeParts(from[offset + 7]),
   };
 }

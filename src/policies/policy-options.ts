@@ -2,6 +2,8 @@
 export interface DeferredOptions {
   /** Dispatch at once while nothing presses. Simulations: false (the paper's rule); the live server: true. */
   readonly idle_dispatch?: boolean;
+  /** Other models of the group leave an accelerator within reach of this one's SLO. Simulations: false; the live server: true. */
+  readonly isolation?: boolean;
   /** Drop heads to keep the target batch size. Default true. */
   readonly head_drop?: boolean;
   /** A fixed target batch size; default "auto": from the measured rate. */
@@ -16,6 +18,8 @@ export interface DeferredOptions {
 export interface DeferredPlusOptions {
   /** As of `deferred`. Default false. */
   readonly idle_dispatch?: boolean;
+  /** As of `deferred`. Default false. */
+  readonly isolation?: boolean;
   /** keep-up (default): the smallest batch at which all models keep up; auto: as `deferred`; or fixed. */
   readonly target?: number | "auto" | "keep-up";
   /** Protect a larger batch while much work is left on accelerators, a smaller one while little is. Default false. */

@@ -53,11 +53,12 @@ function windowPolicy(
 
 function shared(
   options: DeferredOptions | EagerOptions,
-): Pick<WindowQueueOptions, "target" | "rateWindowUs" | "slackUs"> {
+): Pick<WindowQueueOptions, "target" | "rateWindowUs" | "slackUs" | "isolation"> {
   return {
     target: typeof options.target === "number" ? options.target : null,
     rateWindowUs: (options.rate_window_s ?? RATE_WINDOW_S) * 1e6,
     slackUs: options.timer_slack_us ?? 0,
+    isolation: options.isolation ?? false,
   };
 }
 
@@ -96,6 +97,7 @@ export function deferredPlus(options: DeferredPlusOptions = {}): Policy {
         target: typeof options.target === "number" ? options.target : null,
         rateWindowUs: (options.rate_window_s ?? PLUS_RATE_WINDOW_S) * 1e6,
         slackUs: options.timer_slack_us ?? 0,
+        isolation: options.isolation ?? false,
         plus: { load: loadOf(core), ...plusParts(options) },
       }),
     createArbiter: (core) =>

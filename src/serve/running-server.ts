@@ -81,6 +81,7 @@ export async function runServer(
     policyDefaults: {
       ...LIVE_DEFAULTS,
       idleDispatch: scheduler.idleDispatch,
+      isolation: scheduler.isolation,
       rateWindowUs: scheduler.rateWindowUs,
     },
     schedulerMode: scheduler.threads > 0 ? { threads: scheduler.threads } : scheduler.hasThread ? "thread" : "inline",

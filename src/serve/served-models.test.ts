@@ -17,7 +17,8 @@ function create() {
     addQueue: () => held < QUEUES_MAX && ++held > 0,
     removeQueue: (queue: number) => closing.push(queue),
   } as unknown as LiveScheduler;
-  const group = { spec: { name: "g" }, index: 0 } as AcceleratorGroup;
+  const network = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
+  const group = { spec: { name: "g" }, index: 0, network } as AcceleratorGroup;
   const metrics = { ofModel: () => ({}) } as unknown as Metrics;
   const models = new ServedModels({}, [group], scheduler, metrics);
   const spec = {
@@ -28,7 +29,7 @@ function create() {
     policy: "deferred",
     policyOptions: {},
   };
-  const times = { table: (_rows: number, _extent: number, size: number) => new Array(size).fill(1000) };
+  const times = { us: () => 1000, table: (_rows: number, _extent: number, size: number) => new Array(size).fill(1000) };
   const add = (name: string) => models.add({ ...spec, name } as unknown as ModelSpec, times as unknown as ModelTimes);
   return {
     models,

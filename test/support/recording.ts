@@ -5,6 +5,8 @@ import { createPolicy } from "../../src/policies/registry.js";
 import { Simulation } from "../../src/sim/simulate.js";
 
 export interface RequestRecord {
+  /** Index of the model. */
+  readonly model: number;
   readonly arrivalAt: number;
   readonly outcome: number;
   /** -1: never executed. */
@@ -36,7 +38,8 @@ export class Recording extends Simulation {
   }
 
   override end(request: number, outcome: number, reason: number, execStartAt: number, at: number): void {
-    this.requests.push({ arrivalAt: this.scheduler.requests.arrivalAt[request]!, outcome, execStartAt, endAt: at });
+    const { queue, arrivalAt } = this.scheduler.requests;
+    this.requests.push({ model: queue[request]!, arrivalAt: arrivalAt[request]!, outcome, execStartAt, endAt: at });
     super.end(request, outcome, reason, execStartAt, at);
   }
 

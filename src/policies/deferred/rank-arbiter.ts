@@ -2,6 +2,7 @@ import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
 import { violated } from "../../core/invariant.js";
 import { type Arbiter, type ArbiterView, ASKED, type QueueKey } from "../../core/policy.js";
+import { Reserve } from "./reserve.js";
 import type { SharedLoad } from "./shared-load.js";
 
 /**
@@ -66,6 +67,8 @@ export class RankArbiter implements Arbiter {
   private readonly waiting = new IndexedHeap(16);
   /** Open offers that no accelerator could take yet, by rank. */
   private readonly open = new IndexedHeap(16);
+  /** Open offers too long for the last accelerator within reach of another model, by when they may have it. */
+  private readonly held = new IndexedHeap(16);
   /** Accelerators that hold nothing, slow ones last, then by id. */
   private readonly idle: IndexedHeap;
   /** Accelerators that hold one batch, by its planned end; stragglers and overdue ones are left out. */
@@ -80,6 +83,7 @@ export class RankArbiter implements Arbiter {
   /** Next look at whether offers that wait beside idle accelerators may go; Infinity: none is needed. */
   private lookAt = Number.POSITIVE_INFINITY;
   private queuesMax = 16;
+  private readonly reserve: Reserve;
   private readonly core: ArbiterView;
   private readonly idleDispatch: boolean;
   private readonly plusOptions: ArbiterPlusOptions | null;
@@ -88,6 +92,7 @@ export class RankArbiter implements Arbiter {
     this.core = core;
     this.idleDispatch = options.idleDispatch;
     this.plusOptions = options.plus ?? null;
+    this.reserve = new Reserve(core);
     this.idle = new IndexedHeap(core.accelerators.capacity);
     this.busy = new IndexedHeap(core.accelerators.capacity);
     this.refused = new IndexedHeap(core.accelerators.capacity);
@@ -99,6 +104,7 @@ export class RankArbiter implements Arbiter {
     while (key >= this.queuesMax) this.queuesMax *= 2;
     this.waiting.grow(this.queuesMax);
     this.open.grow(this.queuesMax);
+    this.held.grow(this.queuesMax);
     const seen = new Float64Array(this.queuesMax);
     seen.set(this.demandSeen);
     this.demandSeen = seen;
@@ -107,18 +113,23 @@ export class RankArbiter implements Arbiter {
   queueRemoved(key: QueueKey): void {
     this.waiting.remove(key);
     this.open.remove(key);
+    this.held.remove(key);
+    this.reserve.removed(key);
     this.noteDemand(key);
   }
 
   offerChanged(key: QueueKey, at: number): void {
     const { offers } = this.core;
     if (this.idleDispatch) this.noteDemand(key);
+    this.held.remove(key);
     if (offers.size[key] === 0) {
       this.waiting.remove(key);
       this.open.remove(key);
       return;
     }
-    const askAt = offers.opensAt[key]! - offers.leadUs[key]!;
+    this.reserve.offered(key, at);
+    const isDue = offers.mayLeaveIdle[key] === 1 && this.reserve.isLight(key);
+    const askAt = isDue ? at : offers.opensAt[key]! - offers.leadUs[key]!;
     if (askAt <= at && this.open.has(key)) {
       this.open.set(key, offers.rank[key]!);
       return;
@@ -135,6 +146,7 @@ export class RankArbiter implements Arbiter {
     this.busy.remove(id);
     this.idle.remove(id);
     if (this.asked[id] !== 0) return;
+    this.releaseHeld(Number.POSITIVE_INFINITY);
     if (inFlight === 0) {
       this.idle.set(id, this.order(id));
       // A queue that is not yet due may go at once now that something is idle.
@@ -149,17 +161,23 @@ export class RankArbiter implements Arbiter {
     this.refused.remove(id);
     // Those that were too slow while this one was there may be the best there is.
     this.restoreRefused();
+    this.releaseHeld(Number.POSITIVE_INFINITY);
   }
 
   get nextWakeAt(): number {
     if (this.open.size === 0)
-      return Math.min(this.nextOpensAt(), this.isLookNeeded() ? this.lookAt : Number.POSITIVE_INFINITY);
+      return Math.min(
+        this.nextOpensAt(),
+        this.held.topPriority(),
+        this.isLookNeeded() ? this.lookAt : Number.POSITIVE_INFINITY,
+      );
     if (this.idle.size > 0) return Number.NEGATIVE_INFINITY;
-    return Math.min(this.nextOpensAt(), this.expiresAt(), this.aheadAt());
+    return Math.min(this.nextOpensAt(), this.held.topPriority(), this.expiresAt(), this.aheadAt());
   }
 
   wake(at: number): void {
     if (this.lookAt <= at) this.look(at);
+    this.releaseHeld(at);
     // Forgets those that are overdue: no gap is measured to them.
     if (this.plus !== null) this.nextFree(at);
     for (let turn = 0; ; turn++) {
@@ -211,11 +229,35 @@ export class RankArbiter implements Arbiter {
       }
     }
     this.open.remove(key);
+    if (!this.hasRoom(key, id, at)) {
+      this.idle.set(id, this.order(id));
+      return;
+    }
     if (this.plus !== null) this.sayEarliness(key, this.idle.size + 1);
     const batch = core.grant(key, id, at);
     if (batch === ASKED) this.hasAsked(key, id, ASKED_IDLE);
     else if (batch >= 0) this.noteBusy(id);
     else this.declinedIdle(key, id, this.isStillOffered(key, at));
+  }
+
+  /** Whether the accelerator may be the queue's now, for as long as it needs or for less; if not its offer is held. */
+  private hasRoom(key: QueueKey, id: AcceleratorId, at: number): boolean {
+    const { reserve } = this;
+    const { offers } = this.core;
+    const roomUs = reserve.roomUs(key, id, this.idle.size > 0, at);
+    offers.limitUs[key] = roomUs;
+    if (offers.aloneUs[key]! <= roomUs) return true;
+    const expiresAt = offers.latestAt[key]! - offers.leadUs[key]! + 1;
+    if (expiresAt <= at) this.core.expired(key, at);
+    else this.held.set(key, Math.min(reserve.roomAt, expiresAt));
+    return false;
+  }
+
+  private releaseHeld(at: number): void {
+    while (this.held.size > 0 && this.held.topPriority() <= at) {
+      const key = this.held.pop();
+      this.open.set(key, this.core.offers.rank[key]!);
+    }
   }
 
   private hasAsked(key: QueueKey, id: AcceleratorId, kind: number): void {
@@ -240,6 +282,7 @@ export class RankArbiter implements Arbiter {
     const id = this.nextFree(at);
     if (id < 0) return;
     this.open.remove(key);
+    if (!this.hasRoom(key, id, at)) return;
     if (this.plus !== null) this.sayEarliness(key, 0);
     this.busy.remove(id);
     const batch = this.core.grant(key, id, at);

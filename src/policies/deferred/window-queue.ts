@@ -1,6 +1,7 @@
 import type { AcceleratorId } from "../../core/accelerator-table.js";
 import type { BatchId } from "../../core/batch-table.js";
 import { DeadlineQueue } from "../../core/deadline-queue.js";
+import { largestWithin } from "../../core/latency.js";
 import {
   CLOSE_ACCELERATOR_FREE,
   CLOSE_EAGER,
@@ -39,6 +40,8 @@ export interface WindowQueueOptions {
   readonly slackUs: number;
   /** Publish the demand that idle dispatch compares with (live default). */
   readonly idleDispatch: boolean;
+  /** Other models leave an accelerator within its slack; see Reserve. */
+  readonly isolation?: boolean;
   /** The parts of `deferred+`; absent: none of them. */
   readonly plus?: QueuePlusOptions;
 }
@@ -186,7 +189,10 @@ export class WindowQueue implements Queue {
     const isDue = mayLookAhead && this.lookAhead(accelerator, at);
     const size = retry
       ? this.soloSize(at, freeAt, scale)
-      : this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator) || this.spec.latency.isHope);
+      : this.withinLimit(
+          this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator) || this.spec.latency.isHope),
+          scale,
+        );
     const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
     const startAt = this.startOf(size, at, freeAt);
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
@@ -316,6 +322,13 @@ export class WindowQueue implements Queue {
         this.fastUs[size]! + network.controlUs + size * network.dataUsPerRequest + this.options.slackUs;
     }
     this.target = this.computeTarget();
+    const { sloUs } = this.spec;
+    const { offers } = this.core;
+    offers.aloneUs[this.key] = this.fastUs[1]!;
+    offers.slackUs[this.key] =
+      this.options.isolation && this.options.drop !== "expired"
+        ? Math.max(0, sloUs - network.responseUs - this.planUs[1]!)
+        : Number.POSITIVE_INFINITY;
   }
 
   /** Largest size in [from, count] whose planned end holds `deadline`; `from` is known to hold. */
@@ -340,6 +353,13 @@ export class WindowQueue implements Queue {
     while (size > 0 && this.endOn(size, at, freeAt, scale) > deadline) size--;
     if (size > 0 || this.options.drop !== "expired") return size;
     return this.startOf(1, at, freeAt) <= deadline ? 1 : 0;
+  }
+
+  /** As much of it as the arbiter lets run there, and one request at the least. */
+  private withinLimit(size: number, scale: number): number {
+    const limitUs = this.core.offers.limitUs[this.key]!;
+    if (limitUs === Number.POSITIVE_INFINITY || size <= 1) return size;
+    return Math.max(1, Math.min(size, largestWithin(this.spec.latency.execUs, limitUs / scale)));
   }
 
   private soloSize(at: number, freeAt: number, scale: number): number {
@@ -386,6 +406,7 @@ export class WindowQueue implements Queue {
     offers.leadUs[key] = lead;
     offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0);
     offers.earlyExecUs[key] = this.plus === null ? 0 : this.fastUs[size]!;
+    offers.execUs[key] = this.fastUs[size]!;
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;
     offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
@@ -401,6 +422,7 @@ export class WindowQueue implements Queue {
     offers.leadUs[key] = lead;
     offers.rank[key] = offers.latestAt[key]!;
     offers.earlyExecUs[key] = 0;
+    offers.execUs[key] = this.fastUs[1]!;
     offers.more[key] = 0;
   }
 
