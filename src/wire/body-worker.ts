@@ -5,6 +5,7 @@ import type { BodyJob, BodyResult } from "./body-pool.js";
 import { encodeAnswer } from "./infer-answer.js";
 import { decodeInferBody } from "./infer-body.js";
 import { decodeProto, encodeProto, readInferMessage, writeAnswer } from "./infer-proto.js";
+import { checkTypedElements } from "./proto-scan.js";
 import { ServingError } from "./serving-error.js";
 
 invariant(parentPort !== null, "body-worker runs as a worker thread only");
@@ -43,6 +44,7 @@ function work(job: BodyJob, owned: Set<ArrayBuffer>): Extract<BodyResult, { kind
       return body;
     }
     case "decode-proto": {
+      checkTypedElements(job.body);
       const message = readInferMessage(decodeProto(job.body));
       for (const input of message.inputs) give(input.data);
       return message;

@@ -20,6 +20,8 @@ export const INFER_LIMITS = {
   elements: 2 ** 31 - 1,
   /** Each is looked at, however short. */
   bytesElements: 1_048_576,
+  /** They are objects or numbers of 8 bytes before they are a tensor, for an element that took one byte. */
+  typedElements: 16_777_216,
 } as const;
 
 /** In words, for the documents. */
@@ -33,6 +35,7 @@ export const INFER_LIMIT_MEANINGS: Readonly<Record<keyof typeof INFER_LIMITS, st
   rank: "dimensions of a tensor",
   elements: "elements of a tensor",
   bytesElements: "elements of all BYTES inputs of a request together",
+  typedElements: "values in all typed contents of a gRPC request; of 64 bits each counts twice, of BYTES 16 times",
 };
 
 /** Most bytes that one character (a UTF-16 code unit) takes in UTF-8. */

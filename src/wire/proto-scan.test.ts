@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { INFER_LIMITS } from "./infer-limits.js";
 import { decodeProto } from "./infer-proto.js";
 import { type InferParameter, ModelInferRequest } from "./proto/inference.js";
-import { scanInferRequest } from "./proto-scan.js";
+import { checkTypedElements, scanInferRequest } from "./proto-scan.js";
 import { ServingError } from "./serving-error.js";
 
 type Partial = Parameters<typeof ModelInferRequest.fromPartial>[0];
@@ -14,6 +14,14 @@ const parameters = (count: number): Record<string, InferParameter> =>
   Object.fromEntries(many(count, (i) => [`p${i}`, { parameterChoice: { $case: "boolParam", value: true } }]));
 const field = (number: number, value: Uint8Array): Uint8Array =>
   Buffer.concat([Uint8Array.of((number << 3) | 2, value.byteLength), value]);
+
+const varint = (value: number): Buffer => {
+  const bytes: number[] = [];
+  let left = value;
+  for (; left >= 0x80; left = Math.floor(left / 128)) bytes.push((left % 128) | 0x80);
+  bytes.push(left);
+  return Buffer.from(bytes);
+};
 
 test("proto-scan: tells raw from typed, and counts what decoding walks through", () => {
   const head = encode({ modelName: "m".repeat(300), id: "i", inputs: [{ name: "x" }] });
@@ -124,6 +132,37 @@ test("proto-scan: raw and typed contents together are refused, whichever comes f
   expect(() => scanInferRequest(Buffer.concat([encode(raw), typed]))).toThrow(text);
   // Contents without a value in them are as good as none.
   scanInferRequest(encode({ inputs: [{ contents: {} }], ...raw }));
+});
+
+test.each<[field: number, size: number, weight: number]>([
+  [1, 1, 1],
+  [3, 1, 2],
+  [4, 1, 1],
+  [5, 1, 2],
+  [6, 4, 1],
+  [7, 8, 1],
+])("proto-scan: packed values of contents field %i are counted before they are decoded", (number, size, weight) => {
+  const packed = (count: number): Uint8Array => {
+    const contents = Buffer.concat([varint((number << 3) | 2), varint(count * size), Buffer.alloc(count * size, 1)]);
+    const input = Buffer.concat([varint((5 << 3) | 2), varint(contents.byteLength), contents]);
+    return Buffer.concat([varint((5 << 3) | 2), varint(input.byteLength), input]);
+  };
+  const most = INFER_LIMITS.typedElements / weight;
+  checkTypedElements(packed(most));
+  expect(() => checkTypedElements(packed(most + 1))).toThrow("typed contents of the request must have at most");
+});
+
+test("proto-scan: empty strings and values one at a time are counted too, over all inputs", () => {
+  const inputs = (contents: Buffer, count: number): Buffer => {
+    const input = Buffer.concat([varint((5 << 3) | 2), varint(contents.byteLength), contents]);
+    return Buffer.concat(many(count, () => Buffer.concat([varint((5 << 3) | 2), varint(input.byteLength), input])));
+  };
+  const strings = Buffer.alloc(2 * 1024 * 1024, Buffer.from([(8 << 3) | 2, 0]));
+  checkTypedElements(inputs(strings.subarray(0, 1024 * 1024), 2));
+  expect(() => checkTypedElements(inputs(strings.subarray(0, 1024 * 1024 + 2), 2))).toThrow("values, got more");
+  const single = Buffer.alloc(8 * 1024 * 1024, Buffer.from([3 << 3, 1]));
+  checkTypedElements(inputs(single, 2));
+  expect(() => checkTypedElements(inputs(single, 3))).toThrow("values, got more");
 });
 
 test("proto-scan: whatever the bytes, it ends, and what it lets through decodes within the limits (seed 3)", () => {

@@ -95,6 +95,51 @@ function scanInput(fields: Fields, index: number): boolean {
   return isTyped;
 }
 
+/** What each value in a field of InferTensorContents counts; fixed sizes in bytes, 0 for varints. */
+const CONTENTS: readonly ({ readonly size: number; readonly weight: number } | undefined)[] = [
+  undefined,
+  { size: 0, weight: 1 }, // bool_contents
+  { size: 0, weight: 1 }, // int_contents
+  { size: 0, weight: 2 }, // int64_contents
+  { size: 0, weight: 1 }, // uint_contents
+  { size: 0, weight: 2 }, // uint64_contents
+  { size: 4, weight: 1 }, // fp32_contents
+  { size: 8, weight: 1 }, // fp64_contents
+];
+const BYTES_CONTENTS = { number: 8, weight: 16 } as const;
+
+/**
+ * Counts the values of typed contents: as long as the bytes, so for the thread that decodes them. The bytes have passed
+ * `scanInferRequest`. @throws ServingError invalid-argument: more than the table allows.
+ */
+export function checkTypedElements(bytes: Uint8Array): void {
+  const request = new Fields(bytes, 0, bytes.byteLength);
+  const input = new Fields(bytes, 0, 0);
+  const contents = new Fields(bytes, 0, 0);
+  let count = 0;
+  const add = (values: number): void => {
+    count += values;
+    if (count > INFER_LIMITS.typedElements)
+      throw tooMany("typed contents of the request", INFER_LIMITS.typedElements, "values", "more");
+  };
+  while (request.next()) {
+    if (request.number !== REQUEST.inputs || request.wireType !== LENGTH_DELIMITED) continue;
+    input.of(request);
+    while (input.next()) {
+      if (input.number !== INPUT.contents || input.wireType !== LENGTH_DELIMITED) continue;
+      contents.of(input);
+      while (contents.next()) {
+        if (contents.number === BYTES_CONTENTS.number) add(BYTES_CONTENTS.weight);
+        const field = CONTENTS[contents.number];
+        if (field === undefined) continue;
+        const isPacked = contents.wireType === LENGTH_DELIMITED;
+        const values = !isPacked ? 1 : field.size > 0 ? contents.length / field.size : contents.varints();
+        add(values * field.weight);
+      }
+    }
+  }
+}
+
 function scanOutput(fields: Fields, index: number): void {
   let parameters = 0;
   let others = 0;
@@ -171,6 +216,13 @@ class Fields {
     }
     if (this.number === 0) throw malformed("a field has number 0");
     return true;
+  }
+
+  /** How many of them the value holds. */
+  varints(): number {
+    let count = 0;
+    for (let at = this.start; at < this.start + this.length; at++) if (this.bytes[at]! < 0x80) count++;
+    return count;
   }
 
   private take(length: number): void {

@@ -1,5 +1,6 @@
 /** Clients that send halves, read nothing, or never end: what they hold is bounded, and is given back while they stay. */
 import type { ClientHttp2Session } from "node:http2";
+import zlib from "node:zlib";
 import { afterEach, expect, test } from "vitest";
 import type { GrpcDoorOptions } from "../../src/serve/grpc/door.js";
 import { type Doors, fp32, grpcInfer, openDoors, until } from "./harness.js";
@@ -157,4 +158,45 @@ test("grpc: a stream of an unknown method is closed, whatever it goes on to send
   const { stream, status } = open(session(), "/nobody/Nothing");
   expect(await status).toBe("12");
   await until(() => stream.closed, "closed");
+});
+
+test("grpc: a compressed message is counted as it grows, and refused before it has outgrown its limits", async () => {
+  await start({ inFlightBytesMax: 4 * MIB, bodyBytesMax: MIB });
+  const client = session();
+  const gzip = { "grpc-encoding": "gzip" };
+  const send = (plain: Uint8Array, path = INFER): Promise<string> => {
+    const bytes = zlib.gzipSync(plain);
+    const { stream, status } = open(client, path, gzip);
+    stream.resume();
+    stream.end(framed(bytes, bytes.byteLength, 1));
+    return status;
+  };
+  expect(await send(inferMessage("identity_FP32", Buffer.alloc(500 * KIB)))).toBe("0");
+  expect(await send(Buffer.alloc(60 * MIB))).toBe("8 body-too-large");
+  expect(await send(Buffer.alloc(MIB), "/inference.GRPCInferenceService/RepositoryIndex")).toBe("8 body-too-large");
+  const many = await Promise.all(
+    Array.from({ length: 8 }, () => send(inferMessage("slow", Buffer.alloc(900 * KIB), 300))),
+  );
+  expect(many).toContain("8 connection-full");
+  for (const one of many) expect(["0", "8 connection-full"]).toContain(one);
+  const { stream, status } = open(client, INFER, gzip);
+  stream.end(framed(Buffer.alloc(10), 10, 1));
+  expect(await status).toBe("3 invalid-argument");
+  await givenBack();
+});
+
+test("grpc: what is refused before the gateway sees it is counted there", async () => {
+  await start({ bodyBytesMax: MIB });
+  const before = doors.gateway.refusals.length;
+  const call = open(session(), INFER);
+  call.stream.write(framed(Buffer.alloc(0), MIB + 1));
+  await call.status;
+  await grpcInfer(doors, { modelName: "identity_FP32" });
+  await grpcInfer(doors, {
+    modelName: "nobody",
+    inputs: [{ name: "x", datatype: "FP32", shape: [1n] }],
+    rawInputContents: [fp32(1)],
+  });
+  const reasons = doors.gateway.refusals.slice(before).map(({ error }) => error.details.reason ?? error.code);
+  expect(reasons).toEqual(["body-too-large", "invalid-argument"]);
 });

@@ -26,12 +26,16 @@ export interface CallContext {
  * client's own timer runs ahead of ours by the time its request was on the way.
  */
 const DEADLINE_SLACK_US = 5000;
+/** Bytes that a message is taken to need more while its typed contents are decoded. */
+const PARSE_FACTOR = 4;
 
 /** On the last answer of every request of a stream, and the only one: Triton's clients of decoupled models wait for it. */
 export const FINAL_RESPONSE = { triton_final_response: true } as const;
 
 export class InferCallInFlight implements InferHandler {
   private isOver = false;
+  /** The gateway has seen it: what becomes of it is counted there. */
+  private isRequest = false;
   private cancelGateway: (() => void) | null = null;
   private message: InferMessage | null = null;
   /** The request's id, "" until it is decoded. */
@@ -56,19 +60,26 @@ export class InferCallInFlight implements InferHandler {
         const request = decodeProto(this.bytes);
         this.id = request.id;
         this.infer(readInferMessage(request));
-      } else
-        this.context.bodyPool.decodeProto(
-          this.bytes,
-          (error, message) => {
-            if (this.isOver) return;
-            if (error !== null) this.fail(error);
-            else this.infer(message!);
-          },
-          this.receipt.deadlineAt ?? Number.POSITIVE_INFINITY,
-        );
+      } else this.decodeElsewhere();
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  private decodeElsewhere(): void {
+    const { deadlineAt } = this.receipt;
+    // Values of a byte or two become numbers of eight.
+    const needed = PARSE_FACTOR * this.bytes.byteLength;
+    this.place.grow(needed);
+    const settle = (error: ServingError | null, message: InferMessage | null): void => {
+      this.cancelGateway = null;
+      this.place.hold(-needed);
+      if (this.isOver) return;
+      if (error !== null) this.fail(error);
+      else this.infer(message!);
+    };
+    const giveUp = this.context.bodyPool.decodeProto(this.bytes, settle, deadlineAt ?? undefined);
+    if (!this.isOver && this.message === null) this.cancelGateway = giveUp;
   }
 
   private infer(message: InferMessage): void {
@@ -91,8 +102,11 @@ export class InferCallInFlight implements InferHandler {
         },
         this,
       );
+      this.isRequest = true;
       if (!this.isOver) this.cancelGateway = cancel;
     } catch (error) {
+      // The gateway has counted what it refuses.
+      this.isRequest = true;
       this.fail(error);
     }
   }
@@ -148,12 +162,7 @@ export class InferCallInFlight implements InferHandler {
   private fail(thrown: unknown): void {
     if (this.isOver) return;
     const error = servingErrorOf(thrown, this.context.options);
-    // Not yet decoded: the gateway has not seen it, and is told for its counters and traces.
-    if (this.message === null)
-      this.context.gateway.refused(
-        { model: "", version: "", receivedAt: this.receipt.receivedAt, traceparent: this.traceparent },
-        error,
-      );
+    if (!this.isRequest) refuseBefore(this.context, error, this.receipt.receivedAt, this.traceparent);
     this.end(error.code, error.details.reason ?? error.code);
     this.done(error, null);
   }
@@ -162,6 +171,16 @@ export class InferCallInFlight implements InferHandler {
     this.isOver = true;
     this.context.options.onAnswer?.("grpc", code, reason);
   }
+}
+
+/** An inference was refused before the gateway saw it, and before its message was read: told for counters and traces. */
+export function refuseBefore(
+  { gateway }: Pick<CallContext, "gateway">,
+  error: ServingError,
+  receivedAt: TimeUs,
+  traceparent: string | null,
+): void {
+  gateway.refused({ model: "", version: "", receivedAt, traceparent }, error);
 }
 
 const isPast = (deadlineAt: TimeUs): boolean => monotonicNow() >= deadlineAt - DEADLINE_SLACK_US;

@@ -6,6 +6,7 @@ import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2S
 import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import type { ServingError } from "../../wire/serving-error.js";
 import { Admission } from "../admission.js";
+import { Inflations } from "../http/inflation.js";
 import { Inlet } from "./inlet.js";
 
 export interface ConnectionLimits {
@@ -28,6 +29,9 @@ export interface MethodRules {
   readonly isInference: boolean;
 }
 
+/** A message with its prefix, and "identity" where that says so. */
+type Inflater = (message: Buffer, encoding: string) => Promise<Buffer> | Buffer;
+
 interface Connection {
   readonly admission: Admission;
   /** When a client last took a piece of any answer. */
@@ -36,6 +40,7 @@ interface Connection {
 
 export class Connections {
   private readonly connections = new WeakMap<ServerHttp2Session, Connection>();
+  private readonly inflations = new Inflations();
   private readonly inlets = new Map<ServerHttp2Stream, Inlet>();
   private readonly requestsOfOneMax: number;
   private readonly bytesOfOneMax: number;
@@ -57,7 +62,7 @@ export class Connections {
     this.sweep.unref();
   }
 
-  /** Once the server is bound. grpc-js has no option for either: its HTTP/2 servers are its own (version 1.14). */
+  /** Once the server is bound. grpc-js has no option for either, nor for what `open` does: its HTTP/2 is its own (1.14). */
   attach(server: Server): void {
     const { http2Servers } = server as unknown as { http2Servers: Map<Http2Server, unknown> };
     for (const http2Server of http2Servers.keys()) {
@@ -81,6 +86,7 @@ export class Connections {
         accounts: rules.isInference ? [this.door, connection.admission] : [],
         requestTimeoutMs: this.requestTimeoutMs,
         writeTimeoutMs: this.writeTimeoutMs,
+        inflations: this.inflations,
         refuse,
         onProgress: () => {
           connection.progressAt = performance.now();
@@ -89,6 +95,9 @@ export class Connections {
       },
       performance.now(),
     );
+    // grpc-js would inflate to the limit of a message before anybody counts it.
+    const inflater: Inflater = (message, encoding) => inlet.inflate(message, encoding);
+    (call as unknown as { decompressMessage: Inflater }).decompressMessage = inflater;
     this.inlets.set(stream, inlet);
     return inlet;
   }

@@ -22,7 +22,7 @@ import { GRPCInferenceServiceService } from "../../wire/proto/inference.js";
 import { Admission } from "../admission.js";
 import { BODY_BYTES_MAX_DEFAULT, type Door, type DoorOptions } from "../door.js";
 import type { Gateway } from "../gateway.js";
-import { type CallContext, InferCallInFlight } from "./call.js";
+import { type CallContext, InferCallInFlight, refuseBefore } from "./call.js";
 import { type ConnectionLimits, Connections } from "./connections.js";
 import { ExternalScaler } from "./external-scaler.js";
 import { Health } from "./health.js";
@@ -55,8 +55,8 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
       };
     },
     (error) => {
+      refuseBefore({ gateway }, error, monotonicNow(), null);
       options.onAnswer?.("grpc", error.code, error.details.reason ?? error.code);
-      gateway.refused({ model: "", version: "", receivedAt: monotonicNow(), traceparent: null }, error);
     },
   );
   const server = new Server({

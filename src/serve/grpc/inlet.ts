@@ -9,7 +9,7 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { ServingError } from "../../wire/serving-error.js";
 import { type Admission, Place } from "../admission.js";
-import { servingErrorOf } from "../door.js";
+import type { Inflations } from "../http/inflation.js";
 
 export interface InletRules {
   /** Of one message. */
@@ -21,6 +21,7 @@ export interface InletRules {
   /** Time for a message to come, and for a client to take a piece of an answer. */
   readonly requestTimeoutMs: number;
   readonly writeTimeoutMs: number;
+  readonly inflations: Inflations;
   /** Ends the call with this status. */
   readonly refuse: (error: ServingError) => void;
   /** A piece of an answer has left. */
@@ -45,6 +46,8 @@ export class Inlet {
   private readonly places = new Set<Place>();
   /** Whole messages that nobody has taken yet. */
   private readonly arrived: Arrival[] = [];
+  /** Those of them that grpc-js has still to unpack. */
+  private readonly toInflate: Arrival[] = [];
   private coming: Arrival | null = null;
   private readonly prefix = Buffer.alloc(PREFIX_BYTES);
   private prefixBytes = 0;
@@ -81,6 +84,20 @@ export class Inlet {
     const { place, refusal } = this.arrived.shift()!;
     if (refusal !== null) throw refusal;
     return place;
+  }
+
+  /** Undoes the compression of the next message that has come, in its place. */
+  inflate(message: Buffer, encoding: string): Promise<Buffer> | Buffer {
+    const arrival = this.toInflate.shift();
+    const body = message.subarray(PREFIX_BYTES);
+    // Without a place it is refused by whom it reaches.
+    if (encoding === "identity" || arrival === undefined || arrival.refusal !== null) return body;
+    return new Promise((resolve) => {
+      this.rules.inflations.undo(body, encoding, this.rules.bytesMax, arrival.place, (error, plain) => {
+        if (error === null) resolve(plain!);
+        else this.refuse(error);
+      });
+    });
   }
 
   /** @returns false: the client reads nothing. */
@@ -161,6 +178,7 @@ export class Inlet {
 
   private complete(): void {
     this.arrived.push(this.coming!);
+    this.toInflate.push(this.coming!);
     this.coming = null;
     this.prefixBytes = 0;
     if (!this.rules.isUnary) this.owesSince = null;

@@ -10,7 +10,7 @@ import { ModelInferResponse, ModelStreamInferResponse } from "../../wire/proto/i
 import type { ServingError } from "../../wire/serving-error.js";
 import type { Place } from "../admission.js";
 import { servingErrorOf } from "../door.js";
-import { type CallContext, FINAL_RESPONSE, InferCallInFlight } from "./call.js";
+import { type CallContext, FINAL_RESPONSE, InferCallInFlight, refuseBefore } from "./call.js";
 import { receptionOf } from "./reception.js";
 import { statusOf } from "./status.js";
 
@@ -67,8 +67,8 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
       place = inlet.take();
     } catch (thrown) {
       const refusal = servingErrorOf(thrown, context.options);
+      refuseBefore(context, refusal, monotonicNow(), null);
       context.options.onAnswer?.("grpc", refusal.code, refusal.details.reason ?? refusal.code);
-      context.gateway.refused({ model: "", version: "", receivedAt: monotonicNow(), traceparent: null }, refusal);
       const slot: Slot = { place: null, answer: null };
       slots.push(slot);
       settle(slot, refusal, null, "");
