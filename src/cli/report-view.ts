@@ -55,10 +55,15 @@ export function renderGoodput(name: string, report: GoodputReport, models: reado
     ["measured", `${report.seeds.length} seeds, ${formatNumber(report.runs)} runs`],
   ];
   if (report.bounds !== undefined) {
-    const { fluid_rps, gathering_rps, clairvoyant_any_rps, clairvoyant_in_order_rps } = report.bounds;
+    const { fluid_rps, gathering_rps, gathering_low_rps, gathering_high_rps } = report.bounds;
+    const { clairvoyant_any_rps, clairvoyant_in_order_rps } = report.bounds;
+    const interval =
+      gathering_low_rps === undefined || gathering_high_rps === undefined
+        ? ""
+        : `, 95 %: ${formatNumber(gathering_low_rps)} to ${formatNumber(gathering_high_rps)}`;
     const bounds: [string, number][] = [
       ["clairvoyant", clairvoyant_any_rps ?? Number.POSITIVE_INFINITY],
-      ["gathering", gathering_rps],
+      [`gathering${interval}`, gathering_rps],
       ["fluid", fluid_rps],
     ];
     const known = bounds.filter(([, rps]) => Number.isFinite(rps)).sort(([, a], [, b]) => a - b);
@@ -76,7 +81,8 @@ export function renderGoodput(name: string, report: GoodputReport, models: reado
 function renderPeak(report: GoodputReport): string {
   if (report.found === "below") return "0 (even the lowest rate tried has a model above the limit)";
   const bound = report.found === "above" ? "at least " : "";
-  return `${bound}${formatNumber(report.peak_goodput_rps)} (95 %: ${formatNumber(report.low_rps)} to ${formatNumber(report.high_rps)})`;
+  const cliff = report.is_cliff ? "; a cliff: just above it goodput falls" : "";
+  return `${bound}${formatNumber(report.peak_goodput_rps)} (95 %: ${formatNumber(report.low_rps)} to ${formatNumber(report.high_rps)}${cliff})`;
 }
 
 function renderComparison(reports: readonly GoodputReport[]): string {

@@ -1,24 +1,25 @@
 /** Upper bounds on peak goodput: what no scheduler exceeds, to hold policies against. */
 import { type ExpandedScenario, totalRate } from "../config/scenario.js";
 import { invariant } from "../core/invariant.js";
+import { tInterval95 } from "../measure/statistics.js";
 import { type ClairvoyantOptions, clairvoyantBound } from "./clairvoyant.js";
 import { gatheringBoundRps } from "./gathering.js";
 import { knownArrivals } from "./known-arrivals.js";
-import { capacityOf, isSteady, requestsOf, runEndOf } from "./scenario-run.js";
+import { capacityOf, fastestScales, isSteady, requestsOf, runEndOf } from "./scenario-run.js";
 
 /**
  * Fluid bound, requests per second: no scheduler serves more over a run with at most `badRateMax` of every model bad.
  *
  * A request in a batch of b takes at least l(b) / b of an accelerator, and b is at most the largest batch that ends in
  * time when it starts with its last arrival: l(b) + d_ctrl + b * d_data + d_resp <= SLO. Accelerators count by their speed
- * relative to the fastest, and as if they were there all the time. Arrivals are ignored: that so many arrive at once is
+ * relative to the fastest, and as if they were there all the time and as fast as they ever are. Arrivals are ignored: that so many arrive at once is
  * not asked.
  *
  * @returns Infinity when no model has arrivals; 0 when a model with arrivals cannot be served at all.
  */
 export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): number {
   const { network } = scenario;
-  const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
+  const fastest = Math.min(...fastestScales(scenario));
   const totalRps = totalRate(scenario);
   const end = runEndOf(scenario);
   // µs per request that arrives, over all models; and of those that must have ended when arrivals end.
@@ -42,8 +43,15 @@ export function fluidBoundRps(scenario: ExpandedScenario, badRateMax = 0.01): nu
 /** Bounds on peak goodput, requests per second; see fluidBoundRps, gatheringBoundRps and clairvoyantBound. */
 export interface GoodputBounds {
   readonly fluid_rps: number;
+  /** Where rates change, the mean over seeds, since the run is too short to stand for all; see below. */
   readonly gathering_rps: number;
-  /** Absent where rates change over the run: a part of it does not stand for the whole, which may be long. */
+  /** 95 % interval of gathering_rps over seeds; only where rates change, elsewhere a long sample leaves none. */
+  readonly gathering_low_rps?: number;
+  readonly gathering_high_rps?: number;
+  /**
+   * Absent where rates change over the run: a part of it does not stand for the whole, which may be long. Absent, too, where
+   * 1 % of a run is less than a request or two: then chance decides which rates those few arrivals can be served at.
+   */
   readonly clairvoyant_any_rps?: number;
   readonly clairvoyant_in_order_rps?: number;
 }
@@ -78,13 +86,14 @@ export function clairvoyantPeakRps(scenario: ExpandedScenario, options: Clairvoy
   let high = fluidBoundRps(scenario, badRateMax);
   if (!Number.isFinite(high)) return high;
   let low = high * (1 - REACH);
+  const scales = fastestScales(scenario);
   const isAbove = (rateRps: number): boolean => {
     let inTime = 0;
     let arrived = 0;
     for (const seed of seeds) {
       const arrivals = knownArrivals(scenario, rateRps, seed, Math.min(requests, requestsOf(scenario, rateRps)));
       const bound = clairvoyantBound(arrivals, {
-        scales: scenario.accelerators.map((each) => each.scale),
+        scales,
         network: scenario.network,
         over,
         ...(steps === undefined ? {} : { steps }),
@@ -107,24 +116,33 @@ export function clairvoyantPeakRps(scenario: ExpandedScenario, options: Clairvoy
   return high;
 }
 
-/** All of them. @param seeds of the arrivals; the first few are enough. */
+/** Requests of a run below which a hundredth of them is a matter of chance. */
+const FEW_REQUESTS = 200;
+/** Enough where each seed of a steady run tells the same. */
+const BOUND_SEEDS = 2;
+
+/** All of them. @param seeds of the arrivals: all where rates change; else the first few are enough. */
 export function boundsOf(scenario: ExpandedScenario, seeds: readonly number[]): GoodputBounds {
   const fluid = fluidBoundRps(scenario);
-  const simple = { fluid_rps: fluid, gathering_rps: gatheringBoundRps(scenario, fluid, { seed: seeds[0]! }) };
-  if (!isSteady(scenario)) return simple;
-  return {
-    ...simple,
-    clairvoyant_any_rps: clairvoyantPeakRps(scenario, {
-      over: "any",
-      seeds,
+  const gathering = (seed: number): number => gatheringBoundRps(scenario, fluid, { seed });
+  if (!isSteady(scenario)) {
+    const { mean, low, high } = tInterval95(seeds.map(gathering));
+    const isOne = seeds.length === 1;
+    return {
+      fluid_rps: fluid,
+      gathering_rps: mean,
+      ...(isOne ? {} : { gathering_low_rps: Math.max(0, low), gathering_high_rps: high }),
+    };
+  }
+  const simple = { fluid_rps: fluid, gathering_rps: gathering(seeds[0]!) };
+  const clairvoyant = (over: ClairvoyantOptions["over"]): number =>
+    clairvoyantPeakRps(scenario, {
+      over,
+      seeds: seeds.slice(0, BOUND_SEEDS),
       requests: BOUND_REQUESTS,
       steps: BOUND_STEPS,
-    }),
-    clairvoyant_in_order_rps: clairvoyantPeakRps(scenario, {
-      over: "in-order",
-      seeds,
-      requests: BOUND_REQUESTS,
-      steps: BOUND_STEPS,
-    }),
-  };
+    });
+  const any = requestsOf(scenario, simple.gathering_rps) < FEW_REQUESTS ? 0 : clairvoyant("any");
+  if (requestsOf(scenario, any) < FEW_REQUESTS) return simple;
+  return { ...simple, clairvoyant_any_rps: any, clairvoyant_in_order_rps: clairvoyant("in-order") };
 }

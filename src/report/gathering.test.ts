@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { expandScenario, scenarioFrom } from "../config/scenario.js";
+import { expandScenario, scenarioFrom, withRate } from "../config/scenario.js";
 import { sourceOf } from "../config/source.js";
 import { measuredTable } from "../core/latency.js";
 import { stream } from "../sim/random.js";
-import { simulate } from "../sim/simulate.js";
+import { simulate, simulateBadRates } from "../sim/simulate.js";
 import { boundsOf, clairvoyantPeakRps, fluidBoundRps } from "./bounds.js";
 import { gatheringBoundRps, leastShares, leastUtilization } from "./gathering.js";
 import type { KnownArrivals } from "./known-arrivals.js";
+import { roughPeak } from "./rough-peak.js";
 
 const NO_DELAYS = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
 
@@ -123,15 +124,75 @@ describe("gathering bound", () => {
     const scenario = scenarioOf({
       ...RESNET,
       arrivals: {
-        process: "poisson",
+        process: "gamma",
+        shape: 0.05,
         steps: [
           { at_s: 0, rate_rps: 1000 },
           { at_s: 2, rate_rps: 7000 },
         ],
       },
     });
-    const bounds = boundsOf(scenario, [1]);
-    expect(Object.keys(bounds)).toEqual(["fluid_rps", "gathering_rps"]);
+    const bounds = boundsOf(scenario, [1, 2]);
+    expect(Object.keys(bounds)).toEqual(["fluid_rps", "gathering_rps", "gathering_low_rps", "gathering_high_rps"]);
     expect(bounds.gathering_rps).toBeLessThanOrEqual(bounds.fluid_rps);
+    expect(bounds.gathering_low_rps!).toBeLessThan(bounds.gathering_rps);
+    expect(bounds.gathering_high_rps!).toBeGreaterThan(bounds.gathering_rps);
+    expect(Object.keys(boundsOf(scenario, [1]))).toEqual(["fluid_rps", "gathering_rps"]);
+  });
+
+  it("with few requests the clairvoyant bounds are left out: which few come together is chance", () => {
+    const few = { ...RESNET, duration_s: 0.3, warmup_s: 0, accelerators: 1 };
+    const tiny = { name: "m", profile: { alpha_ms: 1, beta_ms: 20 }, slo_ms: 22 };
+    expect(Object.keys(boundsOf(scenarioOf({ ...few, models: [tiny] }), [1, 2]))).toEqual([
+      "fluid_rps",
+      "gathering_rps",
+    ]);
+  });
+
+  it("faults that speed an accelerator up are in the capacity", () => {
+    const faults = [0, 1, 2, 3].map((accelerator) => ({ at_s: 0, kind: "slow", accelerator, factor: 0.5 }));
+    const fields = {
+      ...RESNET,
+      accelerators: 4,
+      models: [{ name: "m", profile: { alpha_ms: 2, beta_ms: 10 }, slo_ms: 50, batch_max: 12 }],
+    };
+    const halved = [{ name: "m", profile: { alpha_ms: 1, beta_ms: 5 }, slo_ms: 50, batch_max: 12 }];
+    const sped = scenarioOf({ ...fields, faults });
+    const fluid = fluidBoundRps(sped);
+    expect(fluid).toBeCloseTo(fluidBoundRps(scenarioOf({ ...fields, models: halved })), 6);
+    const slowed = { ...faults[0]!, factor: 3 };
+    expect(fluidBoundRps(scenarioOf({ ...fields, faults: [slowed] }))).toBe(fluidBoundRps(scenarioOf(fields)));
+    expect(gatheringBoundRps(sped, fluid, { seed: 1 })).toBeGreaterThan(1.5 * fluidBoundRps(scenarioOf(fields)) * 0.9);
+  });
+
+  it("no policy's peak is above the bounds, over random small scenarios, sped up or not", () => {
+    const random = stream(12, "bounds/random");
+    for (let round = 0; round < 12; round++) {
+      const accelerators = 1 + Math.floor(random() * 3);
+      const betaMs = 4 + random() * 9;
+      const faults = Array.from({ length: Math.floor(random() * 3) }, () => ({
+        at_s: random(),
+        kind: "slow",
+        accelerator: Math.floor(random() * accelerators),
+        factor: 0.3 + random(),
+      }));
+      const sloMs = (1 + betaMs) * (1.5 + random() * 2);
+      const scenario = scenarioOf({
+        duration_s: 0.5 + random(),
+        accelerators,
+        models: [{ name: "m", profile: { alpha_ms: 2, beta_ms: betaMs }, slo_ms: sloMs }],
+        arrivals: { process: "poisson", rate_rps: 500 },
+        faults,
+      });
+      const seeds = [1, 2, 3];
+      const fluid = fluidBoundRps(scenario);
+      const least = Math.min(fluid, gatheringBoundRps(scenario, fluid, { seed: 1, requests: 5000 }));
+      for (const policy of ["deferred", "eager"]) {
+        const run = (rateRps: number, seed: number) => simulateBadRates(withRate(scenario, rateRps), { policy, seed });
+        const { peakRps } = roughPeak(run, { seeds, startRps: 0.6 * fluid, tolerance: 0.02 });
+        // A thousand requests: their number itself is off by per cents from what the rate says.
+        expect(peakRps, `round ${round}, ${policy}`).toBeLessThanOrEqual(1.05 * least);
+      }
+    }
   });
 });

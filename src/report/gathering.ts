@@ -2,7 +2,7 @@ import { type ExpandedModel, type ExpandedScenario, totalRate, withRate } from "
 import { invariant } from "../core/invariant.js";
 import type { NetworkDelays } from "../core/policy.js";
 import { type KnownArrivals, knownArrivals } from "./known-arrivals.js";
-import { capacityOf, isSteady, requestsOf, runEndOf } from "./scenario-run.js";
+import { capacityOf, fastestScales, isSteady, requestsOf, runEndOf } from "./scenario-run.js";
 
 export interface GatheringOptions {
   /** Of the arrivals. */
@@ -42,7 +42,7 @@ function leastWork(scenario: ExpandedScenario, options: GatheringOptions): { all
   const ofEach = { ...scenario, models: classes.map(({ model }) => model) };
   const totalRps = totalRate(ofEach);
   const known = knownArrivals(ofEach, totalRps, seed, isSteady(scenario) ? requests : requestsOf(scenario, totalRps));
-  const fastest = Math.min(...scenario.accelerators.map((each) => each.scale));
+  const fastest = Math.min(...fastestScales(scenario));
   const end = runEndOf(scenario);
   const least = { all: 0, early: 0 };
   for (const [index, { model, count }] of classes.entries()) {

@@ -39,6 +39,28 @@ describe("peak goodput", () => {
     expect(Math.abs(peak.peak_goodput_rps / 777 - 1)).toBeLessThan(0.003);
   });
 
+  it("says what is a cliff, and reaches to where the other seeds fall", () => {
+    // Each seed falls at a rate of its own, the fourth first: the mean leaps over 1 % with it.
+    const falls = (seed: number) => (seed === 4 ? 1768 : 1790 + seed);
+    const peak = peakGoodput((rate, seed) => ({ badRates: [rate > falls(seed) ? 0.6 : 0] }), { seeds, startRps: 1500 });
+    expect(peak.is_cliff).toBe(true);
+    expect(peak.low_rps).toBeLessThanOrEqual(1768);
+    expect(peak.high_rps).toBeGreaterThan(1791);
+    expect(peak.high_rps).toBeLessThan(1.1 * 1768);
+  });
+
+  it("a curve that bends is no cliff, however wide the last bracket", () => {
+    for (const tolerance of [0.0002, 0.002, 0.02, 0.09])
+      for (const startRps of [500, 5000, 5290])
+        expect(
+          peakGoodput((rate) => ({ badRates: [curve(5300, rate)] }), { seeds, startRps, tolerance }).is_cliff,
+          `${tolerance}, ${startRps}`,
+        ).toBe(false);
+    // What is offered above is lost and no more: a flat top.
+    const flat = (rate: number) => Math.max(0, 1 - 1000 / rate);
+    expect(peakGoodput((rate) => ({ badRates: [flat(rate)] }), { seeds, startRps: 800 }).is_cliff).toBe(false);
+  });
+
   it("is the root of the mean curve, not the mean of the roots or a seed's worst", () => {
     const root = rootsOf(3, 0.02);
     const meanCurve = (rate: number) => seeds.reduce((all, seed) => all + curve(root(seed), rate / 1000), 0) / 10;

@@ -23,7 +23,7 @@ export interface PeakGoodputOptions {
 export interface PeakGoodput {
   /** The highest offered rate at which every model's mean bad rate is at most badRateMax. */
   readonly peak_goodput_rps: number;
-  /** 95 % interval of it over seeds. */
+  /** 95 % interval of it over seeds; at a cliff at least the rates between which the peak is, with any seed left out. */
   readonly low_rps: number;
   readonly high_rps: number;
   /**
@@ -31,6 +31,8 @@ export interface PeakGoodput {
    * "above": at startRps * 1024 all are still well, or the curve has no root the search could close in on.
    */
   readonly found: "root" | "below" | "above";
+  /** Just above the peak less is served than at it: the peak hangs on the one seed that falls first. */
+  readonly is_cliff: boolean;
   /** Number of the model that limits the rate (worst at the peak). */
   readonly worst_model: number;
   readonly bad_rate_max: number;
@@ -53,6 +55,8 @@ export interface GoodputProbe {
 const REACH = 1024;
 /** Half width, relative, of the three points through which the final curve is drawn. */
 const LOCAL = 0.01;
+/** How far above a cliff it is looked for where the other seeds fall. */
+const CLIFF_REACH = 0.16;
 /** Seeds used until the root is known to 4 %. */
 const SCOUTS = 2;
 const SCOUTED = 0.04;
@@ -163,7 +167,32 @@ export function* searchPeakGoodput(options: PeakGoodputOptions): Search<PeakGood
   for (const value of leftOut) squares += (value - center) ** 2;
   const n = seeds.length;
   const half = studentT975(n - 1) * Math.sqrt(((n - 1) / n) * squares);
-  return result("root", estimate, half, worst(local[1]!.runs).model, badEvents(local[1]!));
+  const { model: worstModel } = worst(local[1]!.runs);
+  const isCliff = servedAt(full.high, full.excessHigh) < (1 - badRateMax) * servedAt(full.low, full.excessLow);
+  const root = { peak: estimate, low: estimate - half, high: estimate + half };
+  if (isCliff) {
+    root.low = Math.min(root.low, full.low);
+    root.high = Math.max(root.high, yield* fallOfTheOthers(full.high));
+  }
+  return result("root", root, worstModel, badEvents(local[1]!), isCliff);
+
+  /** Of the model that does worst. */
+  function servedAt(rateRps: number, excessRate: number): number {
+    return rateRps * (1 - badRateMax - excessRate);
+  }
+  /** Where, from here on, the model that does worst is bad in the mean without the worst seed, too; or where the look ends. */
+  function* fallOfTheOthers(fromRps: number): Search<number> {
+    let rateRps = fromRps;
+    for (let step = LOCAL; step <= CLIFF_REACH; step *= 2) {
+      yield* excess(rateRps, seeds.length);
+      const { runs } = points.get(rateRps)!;
+      const badOf = (run: GoodputRun): number => Math.max(...run.badRates);
+      const first = runs.reduce((a, b) => (badOf(b) > badOf(a) ? b : a));
+      if (worst(runs.filter((run) => run !== first)).badRate > badRateMax) return rateRps;
+      rateRps = fromRps * (1 + step);
+    }
+    return rateRps;
+  }
 
   function badEvents(point: Point): number | null {
     let rarest = Number.POSITIVE_INFINITY;
@@ -181,21 +210,22 @@ export function* searchPeakGoodput(options: PeakGoodputOptions): Search<PeakGood
     const rates = [...points.keys()];
     const extreme = found === "below" ? Math.min(...rates) : Math.max(...rates);
     const peak = found === "below" ? 0 : extreme;
-    return result(found, peak, 0, worst(points.get(extreme)!.runs).model, null);
+    return result(found, { peak, low: peak, high: peak }, worst(points.get(extreme)!.runs).model, null, false);
   }
   function result(
     found: PeakGoodput["found"],
-    peak: number,
-    half: number,
+    { peak, low, high }: { readonly peak: number; readonly low: number; readonly high: number },
     worstModel: number,
     badEventsExpected: number | null,
+    isCliff: boolean,
   ): PeakGoodput {
     const measured = [...points.values()].sort((a, b) => a.rateRps - b.rateRps);
     return {
       peak_goodput_rps: peak,
-      low_rps: Math.max(0, peak - half),
-      high_rps: peak + half,
+      low_rps: Math.max(0, low),
+      high_rps: high,
       found,
+      is_cliff: isCliff,
       worst_model: worstModel,
       bad_rate_max: badRateMax,
       seeds,

@@ -31,8 +31,17 @@ export function runEndOf({ durationUs, warmupUs, models }: ExpandedScenario): Ru
   return { overrun: (countedUs + sloUs) / countedUs, openPart: (us) => Math.min(1, us / countedUs) };
 }
 
-/** Accelerators, each counted by its speed relative to the fastest. */
-export function capacityOf({ accelerators }: ExpandedScenario): number {
-  const fastest = Math.min(...accelerators.map((each) => each.scale));
-  return accelerators.reduce((all, each) => all + fastest / each.scale, 0);
+/** Execution times of each accelerator relative to the profiles, at its fastest over the run: faults may speed it up. */
+export function fastestScales({ accelerators, faults }: ExpandedScenario): readonly number[] {
+  const factors = accelerators.map(() => 1);
+  for (const fault of faults)
+    if (fault.kind === "slow") factors[fault.accelerator] = Math.min(factors[fault.accelerator]!, fault.factor);
+  return accelerators.map(({ scale }, id) => scale * factors[id]!);
+}
+
+/** Accelerators, each counted by its speed relative to the fastest; all at their fastest. */
+export function capacityOf(scenario: ExpandedScenario): number {
+  const scales = fastestScales(scenario);
+  const fastest = Math.min(...scales);
+  return scales.reduce((all, scale) => all + fastest / scale, 0);
 }

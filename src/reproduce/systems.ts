@@ -25,8 +25,7 @@ const choice = (policy: string, options: Readonly<Record<string, unknown>> = {})
 function nexus(options: Readonly<Record<string, unknown>>): Choice[] {
   return [
     choice("nexus", { plan: "epochs", rate_margin: 1.15, ...options }),
-    choice("nexus", { plan: "epochs", rate_margin: 1.5, ...options }),
-    choice("nexus", { plan: "epochs", rate_margin: 2.5, ...options }),
+    choice("nexus", { plan: "epochs", rate_margin: 4, ...options }),
     choice("nexus", { plan: "static", ...options }),
   ];
 }
@@ -48,7 +47,7 @@ export const CLOCKWORK_FREE: System = {
 };
 
 /**
- * With one frontend. Its planner's epochs with three margins on rates, and every model everywhere, whichever does best: with
+ * With one frontend. Its planner's epochs with two margins on rates, and every model everywhere, whichever does best: with
  * many models the smallest margin leaves those whose SLO is near 2 l(1) more than 1 % bad at nearly any rate.
  */
 export const NEXUS: System = { name: "Nexus", variants: nexus({}), warmupS: NEXUS_WARMUP_S, isMain: true };

@@ -19,8 +19,6 @@ interface GoodputOptions extends ScenarioOptions {
   readonly json?: boolean;
 }
 
-/** The bounds of more arrivals hardly differ. */
-const BOUND_SEEDS = 2;
 /** Between lines of progress where they cannot be drawn over each other. */
 const PROGRESS_US = 5_000_000;
 
@@ -88,7 +86,7 @@ Examples:
           );
         }
         const beside = wantsBaselines ? { beside: await baselineGoodputs(scenario, pool, search) } : {};
-        const bounds = options.bound ? { bounds: boundsOf(scenario, search.seeds.slice(0, BOUND_SEEDS)) } : {};
+        const bounds = options.bound ? { bounds: boundsOf(scenario, search.seeds) } : {};
         const report = { ...own, ...beside, ...bounds };
         if (showProgress) output.note("\r\x1b[K");
         if (options.json) writeJson(output, report);
