@@ -163,9 +163,9 @@ class ConfigReader {
     const name = textOf(tensor.name);
     if (name === null) this.fail(`${field}.name`, "given", "nothing");
     const type = textOf(tensor.data_type) ?? "TYPE_INVALID";
-    const dims = this.extents(`${field}.dims`, numbersOf(tensor.dims));
+    const dims = this.extents(`${field}.dims`, tensor.dims);
     const shape = messageOf(tensor.reshape);
-    const reshape = shape === null ? null : this.extents(`${field}.reshape.shape`, numbersOf(shape.shape));
+    const reshape = shape === null ? null : this.extents(`${field}.reshape.shape`, shape.shape);
     if (reshape !== null && dims.length === 0) this.fail(`${field}.dims`, "given with reshape", "nothing");
     else if (reshape !== null && !isReshapeOf(dims, reshape))
       this.fail(`${field}.reshape.shape`, `as many elements as dims [${dims}], also between -1s`, `[${reshape}]`);
@@ -178,10 +178,11 @@ class ConfigReader {
     };
   }
 
-  private extents(field: string, extents: readonly number[]): readonly number[] {
-    const wrong = extents.find((extent) => extent < -1 || extent === 0 || !Number.isSafeInteger(extent));
+  private extents(field: string, given: TritonValue | undefined): readonly number[] {
+    const extents = (given ?? []) as readonly bigint[];
+    const wrong = extents.find((extent) => extent < -1n || extent === 0n || extent > Number.MAX_SAFE_INTEGER);
     if (wrong !== undefined) this.fail(field, `-1 or in [1, ${Number.MAX_SAFE_INTEGER}]`, wrong);
-    return extents;
+    return extents.map(Number);
   }
 
   private within(field: string, value: number, min: number, max: number): number {

@@ -107,6 +107,15 @@ describe("onnx model", () => {
       await model.release();
     });
 
+  test("all outputs are those that the model serves, which may be fewer than its file has", async () => {
+    const inputs = [tensorSpec("x", "FP32", [-1, -1, 2])];
+    const model = await onFile(weighted, modelSpec({ name: "w", inputs, outputs: [tensorSpec("y", "FP32", [-1, 2])] }));
+    const x: Tensor = { name: "x", datatype: "FP32", shape: [1, 1, 2], data: new Uint8Array(8) };
+    const { outputs } = await model.run([[x]], []);
+    expect(outputs[0]!.map(({ name }) => name)).toEqual(["y"]);
+    await model.release();
+  });
+
   test("BYTES: text goes through, a byte order mark too; what is not text is refused, and it is the client's fault", async () => {
     const model = await identity(8, "BYTES");
     const member = (words: Uint8Array[]): Tensor[] => [

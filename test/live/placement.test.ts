@@ -314,6 +314,26 @@ describe("placement", { retry: 2 }, () => {
     expect(new Set(fake.server.modelNames().map(groupOf)).size).toBe(2);
   });
 
+  it("memory: versions of a model are placed and moved as one, and need what all of them need", async () => {
+    const config = placementConfig({ groups: ["g0", "g1"], memoryMbMax: 100, loadImbalanceMax: 0.05, gainMin: 0.001 });
+    const versions = ["1", "2"];
+    const both = (name: string, memoryMb: number) =>
+      versions.map((version) => spec(name, { version, versions, memoryMb, dynamicMemoryMb: 5 }));
+    await start([...both("a", 40), ...both("b", 60), spec("c", { memoryMb: 10 })], config);
+    expect(indexed("b")).toMatchObject({
+      state: "UNAVAILABLE",
+      reason: expect.stringContaining("it needs 125 beside"),
+    });
+    expect(fake.server.modelNames()).toEqual(["a", "c"]);
+    const from = groupOf("a");
+    const to = from === "g0" ? "g1" : "g0";
+    expect(await fake.server.models.move("a", from, to, () => true)).toBe(true);
+    expect(versions.map((version) => fake.server.model("a", version).group)).toEqual([to, to]);
+    expect(fake.pool.loaded.filter(({ name }) => name === "a").map(({ version }) => version)).toEqual(versions);
+    expect(await fake.server.models.move("a", to, from, () => false)).toBe(false);
+    expect(fake.pool.loaded.filter(({ name }) => name === "a").map(({ group }) => group)).toEqual([to, to]);
+  });
+
   it("memory: an exchange that would hold too much in between is not made", async () => {
     const config = placementConfig({ groups: ["g0", "g1"], memoryMbMax: 100, loadImbalanceMax: 0.05, gainMin: 0.001 });
     // Each group holds 90 of 100 MB: models can only be exchanged.

@@ -84,6 +84,19 @@ it("a reload takes all at once; a version that cannot be loaded leaves what was 
   await fake.stop();
 });
 
+it("with reshape the model sees its own shape, and the client the one that metadata tells", async () => {
+  const tensor = { datatype: "FP32", batchAxis: 0, variable: null, optional: false, shape: [-1, 1, 1] };
+  const spec = modelSpec({
+    inputs: [{ name: "x", ...tensor, clientShape: [-1, 1] }],
+    outputs: [{ name: "y", ...tensor, clientShape: [-1] }],
+  });
+  const fake = await new FakeServer([spec], [group(1)]).start();
+  const { reply } = await fake.infer({ rows: 3 });
+  expect(fake.pool.runs[0]!.batch.members[0]![0]!.shape).toEqual([3, 1, 1]);
+  expect(reply!.outputs[0]!.shape).toEqual([3]);
+  await fake.stop();
+});
+
 const deadlineAfterMs = async (changes: Parameters<typeof modelSpec>[0], timeoutMs?: number): Promise<number> => {
   const spec = modelSpec({ defaultTimeoutUs: durationUs(50_000), policy: "eager", ...changes });
   const fake = await new FakeServer([spec], [group(1)], { execMs: () => 400 }).start();
