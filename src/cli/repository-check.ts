@@ -3,7 +3,7 @@ import { ConfigError, type ConfigIssue } from "../config/config-error.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import type { ServerConfig } from "../config/server.js";
 import { hostLimits, sloProblem } from "../serve/host-limits.js";
-import { checkRepository, type Repository, readRepository } from "../serve/repository.js";
+import { checkRepository, type Repository, readRepository, servedBy } from "../serve/repository.js";
 import { ServingError } from "../wire/serving-error.js";
 import { formatNumber } from "./table.js";
 
@@ -45,9 +45,7 @@ export function checkModels(folder: string, server: ServerConfig | null): Checke
 function repositoryOf(folder: string, server: ServerConfig | null): Repository {
   try {
     checkRepository(folder, server?.modelControl === "explicit");
-    if (server === null) return readRepository(folder);
-    const host = hostLimits(server);
-    return readRepository(folder, host.placedKind === null ? { host } : { host, autoKind: host.placedKind });
+    return readRepository(folder, server === null ? {} : servedBy(hostLimits(server)));
   } catch (error) {
     if (!(error instanceof ServingError) || error.code !== "invalid-argument") throw error;
     const message = error.message.startsWith(`${folder}: `) ? error.message.slice(folder.length + 2) : error.message;

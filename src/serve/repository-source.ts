@@ -7,7 +7,7 @@ import { ModelTimes } from "./model-times.js";
 import type { ProcessPool } from "./process-pool.js";
 import { loadProfile, saveProfile } from "./profile-store.js";
 import { environmentOf, profileModel } from "./profiler.js";
-import { modelNames, readServable } from "./repository.js";
+import { modelNames, readServable, servedBy } from "./repository.js";
 
 export interface RepositorySourceOptions {
   readonly folder: string;
@@ -45,7 +45,7 @@ export class RepositorySource implements ModelSource {
 
   read(name: string): readonly ModelSpec[] {
     const { folder, host } = this.options;
-    return readServable(folder, name, host.placedKind === null ? { host } : { host, autoKind: host.placedKind });
+    return readServable(folder, name, servedBy(host));
   }
 
   async times(spec: ModelSpec): Promise<ModelTimes> {

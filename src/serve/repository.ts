@@ -20,6 +20,10 @@ export interface RepositoryOptions extends ReaderOptions {
   readonly host?: HostLimits;
 }
 
+/** Options for models that this server is to serve. */
+export const servedBy = (host: HostLimits): RepositoryOptions =>
+  host.placedKind === null ? { host } : { host, autoKind: host.placedKind };
+
 export interface RepositoryError {
   readonly name: string;
   /** "" where it is not known. */

@@ -2,7 +2,6 @@
 import { Command } from "commander";
 import { GROUP_AUTO } from "../../config/model.js";
 import type { ModelProfile, ProfileFit } from "../../serve/model-profile.js";
-import { RunFailed } from "../exit.js";
 import { numberWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { CONFIG_OPTION, type ServerConfigOptions, serverConfigOf } from "../server-config.js";
@@ -50,19 +49,17 @@ async function measure(
   output: Output,
 ): Promise<{ profile: ModelProfile; file: string | null }> {
   const config = serverConfigOf(options);
-  const { readModel } = await import("../../serve/model-reader.js");
-  const { autoKind } = await import("../../config/server.js");
+  const { hostLimits } = await import("../../serve/host-limits.js");
+  const { readServable, servedBy } = await import("../../serve/repository.js");
   const { ProcessPool } = await import("../../serve/process-pool.js");
   const { profileModel } = await import("../../serve/profiler.js");
   const { saveProfile } = await import("../../serve/profile-store.js");
   const { profileFolder } = await import("../../serve/profile-folder.js");
-  const kind = autoKind(config);
-  const read = readModel(config.modelsDir, name, kind === undefined ? {} : { autoKind: kind });
+  const read = readServable(config.modelsDir, name, servedBy(hostLimits(config))).at(-1)!;
   // The groups of placement are alike, and so are the profiles measured on them.
   const placed = config.placement?.groups[0];
   const spec = read.group === GROUP_AUTO && placed !== undefined ? { ...read, group: placed } : read;
-  const group = config.groups.find((candidate) => candidate.name === spec.group);
-  if (group === undefined) throw new RunFailed(`model '${name}': its group '${spec.group}' is not configured`);
+  const group = config.groups.find((candidate) => candidate.name === spec.group)!;
   const pool = new ProcessPool([group], {
     log: ({ level, message }) => {
       if (level === "warn" || level === "error") output.note(message);
