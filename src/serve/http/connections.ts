@@ -174,8 +174,9 @@ export class Connections {
 
   private cutStalled(): void {
     const now = performance.now();
+    // Reset: after a mere close the kernel would go on holding what the client does not take.
     for (const connection of this.open.values())
-      if (connection.stalledMs(now) >= this.writeTimeoutMs) connection.socket.destroy();
+      if (connection.stalledMs(now) >= this.writeTimeoutMs) connection.socket.resetAndDestroy();
   }
 }
 
