@@ -65,6 +65,8 @@ describe("an input with an initializer", () => {
     expect(overridable({})).toEqual([["a", false]]);
     expect(overridable({ initializers: [initializer("a"), initializer("b")] })).toEqual([["a", false]]);
     expect(overridable({ initializers: [initializer("a", 129)] })).toEqual([["a", true]]);
+    // A file changed in memory has lost the folder of its weights.
+    expect(overridable({ initializers: [initializer("a"), { name: "b", dims: [2], location: "w.bin" }] })).toEqual([]);
     const all = { inputs: ["x", "a", "b"].map(input), initializers: [initializer("a"), initializer("b")] };
     expect(overridable(all)).toEqual([
       ["a", true],

@@ -128,6 +128,18 @@ describe("batching", () => {
     ]);
   });
 
+  test("a batch axis that the graph took away is put back for one row, and is an error for more", () => {
+    const spec = modelSpec({
+      name: "m",
+      inputs: [tensorSpec("x", "FP32", [-1, 1])],
+      outputs: [tensorSpec("y", "FP32", [-1])],
+    });
+    const answer = (rows: number) =>
+      split(spec, assemble(spec, [[fp32("x", [rows, 1], new Array(rows).fill(0))]]), [fp32("y", [], [7])]);
+    expect(answer(1)).toEqual([[fp32("y", [1], [7])]]);
+    expect(() => answer(2)).toThrow("output 'y' of model 'm' must have 2 rows on axis 0; shape is []");
+  });
+
   test("a mask that nobody sent is made: ones over the member's own extent, zeros over padding", () => {
     const spec = modelSpec({
       name: "m",
