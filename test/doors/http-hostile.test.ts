@@ -249,6 +249,15 @@ test("http: a client that takes nothing of its answer is reset, and with it what
   expect(await good()).toBe(200);
 });
 
+test("http: what parsing may need is held while a body is parsed, and no longer", async () => {
+  const pad = "x".repeat(200_000);
+  const body = JSON.stringify({ parameters: { delay_ms: 300 }, ...JSON.parse(GOOD), pad });
+  const reply = doors.call("POST", "/v2/models/slow/infer", body);
+  await until(() => doors.gateway.inFlight === 1, "parsed");
+  expect(doors.http.inFlightBytes).toBe(body.length);
+  expect((await reply).status).toBe(200);
+});
+
 test("http: what is refused at the door is told to the gateway, with what is known of it", async () => {
   const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   const seen = doors.gateway.refusals.length;
