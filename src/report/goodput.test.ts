@@ -49,6 +49,18 @@ describe("peak goodput", () => {
     expect(peak.high_rps).toBeLessThan(1.1 * 1768);
   });
 
+  it("at a cliff the interval is never less than the bracket, and sees a seed that falls well before the others", () => {
+    const peakOf = (falls: (seed: number) => number) =>
+      peakGoodput((rate, seed) => ({ badRates: [rate > falls(seed) ? 0.6 : 0] }), { seeds, startRps: 1300 });
+    // All at once: leaving one out moves nothing.
+    for (let edge = 1500; edge < 1540; edge++) {
+      const same = peakOf(() => edge);
+      expect(same.low_rps).toBeLessThanOrEqual(edge);
+      expect(same.high_rps).toBeGreaterThan(edge);
+    }
+    expect(peakOf((seed) => (seed === 4 ? 1500 : 1610)).high_rps).toBeGreaterThan(1610);
+  });
+
   it("a curve that bends is no cliff, however wide the last bracket", () => {
     for (const tolerance of [0.0002, 0.002, 0.02, 0.09])
       for (const startRps of [500, 5000, 5290])
