@@ -15,6 +15,7 @@ import {
 } from "./outcome.js";
 import type { AcceleratorView, NetworkDelays, Queue, QueueKey, QueueSpec } from "./policy.js";
 import { ABANDONED, DISPATCHED, QUEUED, type RequestHandle, RequestTable } from "./request-table.js";
+import { BadShares, partSize } from "./suspects.js";
 
 /** Told of every request's end, exactly once each. See CommandSink.end. */
 export interface EndSink {
@@ -32,6 +33,8 @@ export interface QueueSideOptions {
 /** RequestTable.retries: tries spent in the low bits, returns of batches that never began in the high ones. */
 const TRIES_MASK = 15;
 const RETURNS_MAX = 8;
+/** Numbers of parts begin anew after so many. */
+const PART_MAX = 2 ** 30;
 
 /**
  * The half of a scheduler that knows requests: their queues, how they become members of batches, how they end.
@@ -52,6 +55,8 @@ export class QueueSide {
   private readonly accelerators: AcceleratorView;
   private readonly sink: EndSink;
   private readonly retriesMax: number;
+  private readonly badShares = new BadShares();
+  private lastPart = 0;
 
   constructor(
     specs: (QueueSpec | undefined)[],
@@ -84,6 +89,7 @@ export class QueueSide {
   /** Nothing of the queue is left: its key may be given out again. */
   forget(key: QueueKey): void {
     this.queues[key] = undefined;
+    this.badShares.forget(key);
     this.specs[key] = undefined;
     this.ownDelays[key] = undefined;
   }
@@ -138,6 +144,7 @@ export class QueueSide {
   /** The members of a batch that ended well end. */
   finished(batch: BatchId, startAt: number, endAt: number, at: number): void {
     const { requests } = this;
+    this.badShares.ended(this.batches.queue[batch]!, this.batches.size[batch]!);
     for (let handle = this.batches.first[batch]!; handle >= 0; ) {
       const following = requests.next[handle]!;
       if (requests.state[handle] !== ABANDONED)
@@ -151,18 +158,24 @@ export class QueueSide {
   failed(batch: BatchId, cause: number, at: number, hasBegun: boolean): void {
     const { batches, requests } = this;
     const key = batches.queue[batch]!;
-    const mayBeOneMember = cause === FAIL_MODEL_ERROR && batches.size[batch]! > 1;
-    const alone = hasBegun && (cause === FAIL_WORKER_CRASHED || cause === FAIL_WORKER_HUNG || mayBeOneMember);
+    const size = batches.size[batch]!;
+    // Which of them the model refuses is found in parts: a try for all of it, since each part is smaller than the last.
+    const inParts = cause === FAIL_MODEL_ERROR && size > 1;
+    const alone = hasBegun && (cause === FAIL_WORKER_CRASHED || cause === FAIL_WORKER_HUNG || inParts);
     const queue = this.queues[key];
     const soonestAt = at + this.aloneUs(key);
+    if (cause === FAIL_MODEL_ERROR && size === 1) this.badShares.refused(key);
+    const part = inParts ? this.partSize(key, size) : 1;
+    let returned = 0;
     for (let handle = batches.first[batch]!; handle >= 0; ) {
       const following = requests.next[handle]!;
       if (requests.state[handle] === ABANDONED) requests.release(handle);
       else if (
         queue !== undefined &&
         requests.deadline[handle]! >= soonestAt &&
-        (hasBegun ? alone && this.spendTry(handle) : this.spendReturn(handle))
+        (hasBegun ? alone && (requests.part[handle] !== 0 || this.spendTry(handle)) : this.spendReturn(handle))
       ) {
+        requests.part[handle] = part === 1 ? 0 : this.partOf(returned++, part);
         requests.state[handle] = QUEUED;
         requests.next[handle] = -1;
         queue.returned(handle, alone, at);
@@ -242,6 +255,19 @@ export class QueueSide {
     if (retries[handle]! >= RETURNS_MAX * (TRIES_MASK + 1)) return false;
     retries[handle] = retries[handle]! + TRIES_MASK + 1;
     return true;
+  }
+
+  private partSize(key: QueueKey, size: number): number {
+    const spec = this.specs[key];
+    if (spec === undefined) return 1;
+    const { controlUs, responseUs } = this.delaysOf(key);
+    return partSize(spec.latency.execUs, controlUs + responseUs, size, this.badShares.of(key));
+  }
+
+  /** Number of the part that the member of this index belongs to. */
+  private partOf(index: number, size: number): number {
+    if (index % size === 0) this.lastPart = this.lastPart === PART_MAX ? 1 : this.lastPart + 1;
+    return this.lastPart;
   }
 
   /** Least time from a decision to the end of a batch of one; Infinity when the queue is gone. */

@@ -20,6 +20,8 @@ export class RequestTable {
   /** Failures survived so far: of batches that began in the low 4 bits, of others in the high 4. */
   retries: Uint8Array;
   next: Int32Array;
+  /** Of those that must run apart from the rest: equal numbers run together; 0: alone. */
+  part: Int32Array;
   arrivalAt: Float64Array;
   /** Moment by which its execution must end (client's deadline less the response delay). */
   deadline: Float64Array;
@@ -40,6 +42,7 @@ export class RequestTable {
     this.state = new Uint8Array(capacity);
     this.retries = new Uint8Array(capacity);
     this.next = new Int32Array(capacity);
+    this.part = new Int32Array(capacity);
     this.arrivalAt = new Float64Array(capacity);
     this.deadline = new Float64Array(capacity);
     this.tag = new Float64Array(capacity);
@@ -62,6 +65,7 @@ export class RequestTable {
     this.state[handle] = QUEUED;
     this.retries[handle] = 0;
     this.next[handle] = -1;
+    this.part[handle] = 0;
     this.arrivalAt[handle] = arrivalAt;
     this.deadline[handle] = deadline;
     this.tag[handle] = tag;
@@ -89,6 +93,7 @@ export class RequestTable {
     this.state = wider(this.state);
     this.retries = wider(this.retries);
     this.next = wider(this.next);
+    this.part = wider(this.part);
     this.arrivalAt = wider(this.arrivalAt);
     this.deadline = wider(this.deadline);
     this.tag = wider(this.tag);

@@ -3,7 +3,7 @@ import type { BatchId } from "../../core/batch-table.js";
 import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY, DROP_EXPIRED, DROP_PREDICTED_LATE } from "../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
 import { DISPATCHED, type RequestHandle } from "../../core/request-table.js";
-import { linkAlone } from "../link-members.js";
+import { linkPart } from "../link-members.js";
 import { ArrivalRing } from "./arrival-ring.js";
 
 export interface ClockworkQueueOptions {
@@ -111,7 +111,7 @@ export class ClockworkQueue implements Queue {
     const isRetry = this.solo.length > 0;
     let size = isRetry ? 1 : 0;
     let first = -1;
-    if (isRetry) first = linkAlone(this.solo, this.core.requests);
+    if (isRetry) first = linkPart(this.solo, 1, this.core.requests);
     else {
       const wanted = this.mostUrgent();
       const full = this.largestFull(accelerator, at, freeAt, scale);

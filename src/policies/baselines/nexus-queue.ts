@@ -18,7 +18,7 @@ import {
   type QueueSpec,
 } from "../../core/policy.js";
 import type { RequestHandle } from "../../core/request-table.js";
-import { linkAlone, linkFront } from "../link-members.js";
+import { linkFront, linkPart } from "../link-members.js";
 import { HELD, NexusFrontends } from "./nexus-frontends.js";
 import type { NexusPlanner } from "./nexus-planner.js";
 
@@ -135,7 +135,7 @@ export class NexusQueue implements Queue {
     let size = isRetry ? 1 : 0;
     let first = -1;
     let startAt = at + network.controlUs + network.dataUsPerRequest;
-    if (isRetry) first = linkAlone(this.solo, requests);
+    if (isRetry) first = linkPart(this.solo, 1, requests);
     else if (backlog !== undefined) {
       this.dropFront(backlog.pending, this.cut(backlog, accelerator, at), at, accelerator);
       size = this.sizeAfter(0, backlog.pending, accelerator, at);

@@ -11,7 +11,7 @@ import {
 } from "../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
 import { ABANDONED, type RequestHandle } from "../../core/request-table.js";
-import { linkAlone, linkFront } from "../link-members.js";
+import { linkFront, linkPart } from "../link-members.js";
 
 export interface ShepherdQueueOptions {
   /**
@@ -117,7 +117,7 @@ export class ShepherdQueue implements Queue {
       this.refresh(at);
       return -1;
     }
-    const first = isRetry ? linkAlone(this.solo, this.core.requests) : this.takeFor(size, at, scale);
+    const first = isRetry ? linkPart(this.solo, 1, this.core.requests) : this.takeFor(size, at, scale);
     const startAt = at + this.leadUs(size);
     const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
     const close = isRetry ? CLOSE_RETRY : size === this.spec.latency.sizeMax ? CLOSE_FULL : CLOSE_EAGER;

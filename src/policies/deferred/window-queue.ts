@@ -17,7 +17,7 @@ import {
 import type { NetworkDelays, Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
 import { RateMeter, RecentRate } from "../../core/rate-meter.js";
 import type { RequestHandle } from "../../core/request-table.js";
-import { linkAlone, linkFront } from "../link-members.js";
+import { linkFront, linkPart, partLength } from "../link-members.js";
 import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";
 import { targetSize } from "./target-size.js";
 
@@ -207,7 +207,7 @@ export class WindowQueue implements Queue {
       return -1;
     }
     if (!retry) this.giveUpAside(at);
-    const first = retry ? linkAlone(this.solo, requests) : linkFront(this.pending, size, requests);
+    const first = retry ? linkPart(this.solo, size, requests) : linkFront(this.pending, size, requests);
     const batch = batches.add(
       this.key,
       first,
@@ -362,8 +362,13 @@ export class WindowQueue implements Queue {
     return Math.max(1, Math.min(size, largestWithin(this.spec.latency.execUs, limitUs / scale)));
   }
 
+  /** The whole part, in the order of deadlines; where there is no time for that, the first of it alone. */
   private soloSize(at: number, freeAt: number, scale: number): number {
-    return this.endOn(1, at, freeAt, scale) <= this.core.requests.deadline[this.solo[0]!]! ? 1 : 0;
+    const { requests } = this.core;
+    const deadline = requests.deadline[this.solo[0]!]!;
+    const part = this.withinLimit(partLength(this.solo, requests), scale);
+    if (this.endOn(part, at, freeAt, scale) <= deadline) return part;
+    return this.endOn(1, at, freeAt, scale) <= deadline ? 1 : 0;
   }
 
   private startOf(size: number, at: number, freeAt: number): number {
