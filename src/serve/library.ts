@@ -3,16 +3,18 @@
  * Runs in the caller's thread, with its timers (1 ms).
  */
 
+import { formatValue } from "../config/config-error.js";
 import type { BatchId } from "../core/batch-table.js";
 import { queuedHandles } from "../core/event-log.js";
 import { violated } from "../core/invariant.js";
-import { linearTable, measuredTable, ProfiledLatency } from "../core/latency.js";
+import { ProfiledLatency } from "../core/latency.js";
 import { DROP_REASONS, DROPPED, FAIL_CAUSES, FAIL_DRAINING, FAIL_INTERNAL, FAILED } from "../core/outcome.js";
 import { Scheduler } from "../core/scheduler.js";
-import { sloUsFromMs, workUsFromMs } from "../core/time.js";
-import { LIVE_DEFAULTS, type LivePolicy, type LiveQueueSpec, livePolicy, liveWindow } from "../policies/live.js";
+import { sloUsFromMs } from "../core/time.js";
+import { type LivePolicy, type LiveQueueSpec, livePolicy } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
+import { checkBatcherOptions } from "./batcher-options.js";
 import { dropEnding, failEnding, LATE_ENDING } from "./endings.js";
 import { Slots } from "./slots.js";
 
@@ -60,7 +62,7 @@ interface Waiting<Item, Result> {
   unlisten: () => void;
 }
 
-/** @throws RangeError naming field, bound and value. */
+/** @throws ConfigError naming field, bound and value of all that is wrong with the options. */
 export function createScheduler<Item, Result>(options: BatcherOptions<Item, Result>): Batcher<Item, Result> {
   return new InProcessBatcher(options);
 }
@@ -79,10 +81,8 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
 
   constructor(options: BatcherOptions<Item, Result>) {
     this.options = options;
-    const concurrency = within("concurrency", options.concurrency ?? 1, 1, 1024);
-    const table = tableOf(options);
-    this.queueMax = within("queue_max", options.queue_max ?? 10_000, 1, 1_000_000);
-    const sloUs = sloUsFromMs(positive("slo_ms", options.slo_ms));
+    const { table, sloUs, concurrency, queueMax, window } = checkBatcherOptions(options);
+    this.queueMax = queueMax;
     const inside = concurrency * 2 * (table.length - 2);
     this.slots = new Slots(this.queueMax + inside);
     this.scheduler = new Scheduler(
@@ -105,11 +105,7 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
       latency: new ProfiledLatency(table),
       sloUs,
       lengthMax: this.queueMax,
-      // Timers of this thread have steps of 1 ms.
-      window: liveWindow(options.policy ?? "deferred", options.policy_options ?? {}, sloUs, {
-        ...LIVE_DEFAULTS,
-        slackUs: 1000,
-      }),
+      window,
     };
     this.key = this.scheduler.addQueue(spec);
     const now = this.now();
@@ -197,16 +193,17 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
     const startedAt = this.now();
     try {
       const results = await this.options.run(members.map(({ item }) => item));
-      if (results.length !== members.length)
-        throw new RangeError(`run must resolve with ${members.length} results; resolved with ${results.length}`);
+      const wrong = wrongResult(results, members.length);
+      if (wrong !== null) throw new WrongResult(wrong);
       for (let index = 0; index < members.length; index++) this.settle(members[index]!, results[index]!);
       const endedAt = this.now();
       this.scheduler.finished(batch, startedAt, Math.max(startedAt + 1, endedAt), Math.max(startedAt + 1, endedAt));
       this.lastAt = Math.max(this.lastAt, startedAt + 1);
     } catch (cause) {
       for (const member of members) member.cause = cause;
-      // Tried again one by one, so that one bad item fails alone.
-      this.scheduler.failed(batch, members.length > 1 ? FAIL_CAUSES.indexOf("model-error") : FAIL_INTERNAL, this.now());
+      // Tried again one by one, so that one bad item fails alone; a function that answers wrongly is no item's fault.
+      const isTriedAgain = members.length > 1 && !(cause instanceof WrongResult);
+      this.scheduler.failed(batch, isTriedAgain ? FAIL_CAUSES.indexOf("model-error") : FAIL_INTERNAL, this.now());
     }
     this.running--;
     this.advance();
@@ -229,8 +226,9 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
     waiting.unlisten();
     const ending = outcome === DROPPED ? dropEnding(reason) : outcome === FAILED ? failEnding(reason) : LATE_ENDING;
     const name = outcome === DROPPED ? DROP_REASONS[reason]! : outcome === FAILED ? FAIL_CAUSES[reason]! : "late";
+    const isByRun = outcome === FAILED && waiting.cause !== undefined;
     waiting.reject(
-      new ServingError(ending.code, ending.text, {
+      new ServingError(ending.code, isByRun ? failureOf(waiting.cause) : ending.text, {
         reason: name,
         ...(waiting.cause === undefined ? {} : { cause: waiting.cause }),
       }),
@@ -238,27 +236,21 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
   }
 }
 
-function tableOf(options: Pick<BatcherOptions<unknown, unknown>, "profile" | "batch_max">): Float64Array {
-  const { profile } = options;
-  if ("table_ms" in profile) {
-    const length = within("profile.table_ms length", profile.table_ms.length, 1, 4096);
-    const sizeMax = within("batch_max", options.batch_max ?? length, 1, length);
-    return measuredTable(
-      profile.table_ms.slice(0, sizeMax).map((ms) => workUsFromMs(positive("profile.table_ms", ms))),
-    );
-  }
-  const sizeMax = within("batch_max", options.batch_max ?? 32, 1, 4096);
-  const { alpha_ms, beta_ms } = profile;
-  if (!(alpha_ms >= 0)) throw new RangeError(`profile.alpha_ms must be at least 0; was ${alpha_ms}`);
-  if (!(beta_ms >= 0)) throw new RangeError(`profile.beta_ms must be at least 0; was ${beta_ms}`);
-  positive("profile.alpha_ms + profile.beta_ms", alpha_ms + beta_ms);
-  return linearTable(alpha_ms * 1000, beta_ms * 1000, sizeMax);
+/** `run` kept its promise, and resolved with what no item can be given. */
+class WrongResult extends TypeError {
+  override readonly name = "WrongResult";
 }
 
-function within(field: string, value: number, min: number, max: number): number {
-  if (!(Number.isInteger(value) && value >= min && value <= max))
-    throw new RangeError(`${field} must be a whole number in [${min}, ${max}]; was ${value}`);
-  return value;
+function wrongResult(results: unknown, count: number): string | null {
+  const wanted = `run must resolve with an array of ${count} results`;
+  if (!Array.isArray(results))
+    return `${wanted}; resolved with ${results === undefined ? "nothing" : formatValue(results)}`;
+  return results.length === count ? null : `${wanted}; resolved with ${results.length}`;
+}
+
+function failureOf(cause: unknown): string {
+  if (cause instanceof WrongResult) return cause.message;
+  return `run failed: ${cause instanceof Error ? cause.message : String(cause)}`;
 }
 
 function positive(field: string, value: number): number {
