@@ -248,6 +248,8 @@ export async function showRefusal(client, model, inputs, timeoutMs) {
 
 /** Runs an example; a refusal or a server that is not there ends it with a sentence and status 1. */
 export async function runExample(main) {
+  // A reader that closes the pipe early (`... | head`) has what it wanted.
+  process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 0 : 1));
   try {
     await main();
   } catch (error) {

@@ -31,23 +31,27 @@ export interface Answer {
   readonly status: string;
   /** The server's own word for it; "" = none. */
   readonly reason: string;
+  /** What it, or the connection, said to people; "" = nothing. */
+  readonly text: string;
 }
 
-export const answerDropped = (reason: LoadReason, status: string, said = ""): Answer => ({
+export const answerDropped = (reason: LoadReason, status: string, said = "", text = ""): Answer => ({
   outcome: DROPPED,
   code: LOAD_REASONS.indexOf(reason),
   status,
   reason: said,
+  text,
 });
-export const answerFailed = (cause: LoadCause, status: string = cause, said = ""): Answer => ({
+export const answerFailed = (cause: LoadCause, status: string = cause, said = "", text = ""): Answer => ({
   outcome: FAILED,
   code: LOAD_CAUSES.indexOf(cause),
   status,
   reason: said,
+  text,
 });
 
-export const HTTP_OK: Answer = { outcome: FINISHED, code: 0, status: "200", reason: "" };
-export const GRPC_OK: Answer = { outcome: FINISHED, code: 0, status: "OK", reason: "" };
+export const HTTP_OK: Answer = { outcome: FINISHED, code: 0, status: "200", reason: "", text: "" };
+export const GRPC_OK: Answer = { outcome: FINISHED, code: 0, status: "OK", reason: "", text: "" };
 
 /**
  * An answer other than success.
@@ -63,17 +67,19 @@ export const GRPC_OK: Answer = { outcome: FINISHED, code: 0, status: "OK", reaso
  * @param text   the error text.
  */
 export function answerOf(http: number, status: string, reason: string, text: string): Answer {
-  if ((DROP_REASONS as readonly string[]).includes(reason)) return answerDropped(reason as LoadReason, status, reason);
-  if ((FAIL_CAUSES as readonly string[]).includes(reason)) return answerFailed(reason as LoadCause, status, reason);
-  if (http === 504) return { outcome: LATE, code: 0, status, reason };
-  if (http === 429) return answerDropped("shed", status, reason);
+  if ((DROP_REASONS as readonly string[]).includes(reason))
+    return answerDropped(reason as LoadReason, status, reason, text);
+  if ((FAIL_CAUSES as readonly string[]).includes(reason))
+    return answerFailed(reason as LoadCause, status, reason, text);
+  if (http === 504) return { outcome: LATE, code: 0, status, reason, text };
+  if (http === 429) return answerDropped("shed", status, reason, text);
   if (http === 503) {
-    if (/timeout expired/i.test(text)) return answerDropped("expired", status, reason);
-    if (/exceeds maximum queue size/i.test(text)) return answerDropped("queue-full", status, reason);
-    return answerFailed("unavailable", status, reason);
+    if (/timeout expired/i.test(text)) return answerDropped("expired", status, reason, text);
+    if (/exceeds maximum queue size/i.test(text)) return answerDropped("queue-full", status, reason, text);
+    return answerFailed("unavailable", status, reason, text);
   }
-  if (http >= 500) return answerFailed("server-error", status, reason);
-  return answerFailed("rejected", status, reason);
+  if (http >= 500) return answerFailed("server-error", status, reason, text);
+  return answerFailed("rejected", status, reason, text);
 }
 
 /** Error text and reason of a JSON error body; anything else is its text. */

@@ -30,6 +30,8 @@ export interface GeneratorResult {
   readonly statuses: Readonly<Record<string, number>>;
   /** Counted requests by the reason that the server gave. */
   readonly reasons: Readonly<Record<string, number>>;
+  /** Counted requests by what was said of the failure: the first texts that differ. */
+  readonly errors: Readonly<Record<string, number>>;
 }
 
 /** Since the start of the run, and of the last second. */
@@ -64,6 +66,9 @@ export function collectorOf(options: LoadOptions, targets: readonly Target[]): O
 const BACKLOG_US = 2_000_000;
 /** Names counted apart; the rest are "other": a server may put anything in a reason. */
 const NAMES_MAX = 64;
+/** Error texts that are kept, and how much of each. */
+export const ERRORS_MAX = 8;
+const ERROR_LETTERS_MAX = 300;
 const OUTSTANDING_FULL = answerDropped("generator-outstanding-full", "not-sent");
 const UNANSWERED = answerFailed("client-timeout");
 
@@ -85,6 +90,7 @@ export class Generator {
   readonly #recent = new Histogram();
   readonly #statuses = new Map<string, number>();
   readonly #reasons = new Map<string, number>();
+  readonly #errors = new Map<string, number>();
   readonly #outstanding = new Set<Ticket>();
   readonly #chooseTarget: () => number;
   readonly #chooseSample: () => number;
@@ -121,7 +127,7 @@ export class Generator {
 
   /** Asks the servers for their models and makes the inputs. @throws ServingError naming the target or option. */
   async prepare(): Promise<void> {
-    const { data, lengths, shapes, samples, seed } = this.#options;
+    const { data, lengths, shapes, ranges, samples, seed } = this.#options;
     const source = lengths === null ? null : parseLengths(lengths, (file) => readText("--lengths", file));
     for (const [number, sender] of this.#senders.entries()) {
       const metadata = await sender.metadata();
@@ -130,6 +136,7 @@ export class Generator {
           ? makeSamples(this.#targets[number]!.url, metadata, {
               data,
               shapes: new Map(Object.entries(shapes)),
+              ranges: new Map(Object.entries(ranges)),
               lengths: source,
               samples,
               seed,
@@ -172,6 +179,7 @@ export class Generator {
       unsent,
       statuses: Object.fromEntries(this.#statuses),
       reasons: Object.fromEntries(this.#reasons),
+      errors: Object.fromEntries(this.#errors),
     };
   }
 
@@ -218,6 +226,8 @@ export class Generator {
     if (this.#isCounted(ticket)) {
       addName(this.#statuses, answer.status);
       if (answer.reason !== "") addName(this.#reasons, answer.reason);
+      const text = answer.text.slice(0, ERROR_LETTERS_MAX).trim();
+      if (text !== "" && (this.#errors.has(text) || this.#errors.size < ERRORS_MAX)) addName(this.#errors, text);
     }
     this.#onEnded(answer);
   }

@@ -137,13 +137,13 @@ const HTTP_OF_GRPC = new Map<number, number>(
 function answerOfError(error: ServiceError): Answer {
   const name = status[error.code] ?? `CODE_${error.code}`;
   if (error.code === status.UNAVAILABLE && /ECONNREFUSED|ENOTFOUND|No connection established/.test(error.details))
-    return answerFailed("connection-refused");
+    return answerFailed("connection-refused", "connection-refused", "", error.details);
   if (error.code === status.UNAVAILABLE && /ECONNRESET|Connection dropped|EPIPE/.test(error.details))
-    return answerFailed("connection-lost");
+    return answerFailed("connection-lost", "connection-lost", "", error.details);
   // This client cancels nothing: a server that shuts down resets its streams so.
-  if (error.code === status.CANCELLED) return answerFailed("connection-lost", name);
+  if (error.code === status.CANCELLED) return answerFailed("connection-lost", name, "", error.details);
   if (error.code === status.RESOURCE_EXHAUSTED && /Received message larger than max/.test(error.details))
-    return answerFailed("response-too-large");
+    return answerFailed("response-too-large", "response-too-large", "", error.details);
   const said = readErrorBody(error.details);
   const inTrailer = error.metadata?.get("rubato-reason")[0] ?? error.metadata?.get("reason")[0];
   const reason = typeof inTrailer === "string" ? inTrailer : said.reason;

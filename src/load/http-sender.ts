@@ -1,6 +1,14 @@
 import { Client, type Dispatcher, request } from "undici";
 import { ServingError } from "../wire/serving-error.js";
-import { type Answer, answerDropped, answerFailed, answerOf, HTTP_OK, readErrorBody } from "./answer.js";
+import {
+  type Answer,
+  answerDropped,
+  answerFailed,
+  answerOf,
+  HTTP_OK,
+  type LoadCause,
+  readErrorBody,
+} from "./answer.js";
 import { encodeHttpBody, type HttpBody } from "./http-body.js";
 import type { Sample } from "./inputs.js";
 import { type ModelMetadata, parseMetadata } from "./metadata.js";
@@ -109,17 +117,18 @@ class Exchange implements Dispatcher.DispatchHandler {
 
 /** A broken exchange as an outcome, by Node's and undici's error codes. */
 function answerOfError(error: Error): Answer {
-  const { code = "", name } = error as NodeJS.ErrnoException;
+  const { code = "", name, message } = error as NodeJS.ErrnoException;
+  const failed = (cause: LoadCause): Answer => answerFailed(cause, cause, "", message || code);
   // No socket to be had on this side is the generator's limit, not the server's answer.
   if (["EMFILE", "ENFILE", "EADDRNOTAVAIL"].includes(code))
     return answerDropped("generator-outstanding-full", "not-sent");
   if (["ECONNREFUSED", "ENOTFOUND", "EHOSTUNREACH", "ENETUNREACH", "ENOENT"].includes(code))
-    return answerFailed("connection-refused");
+    return failed("connection-refused");
   if (["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"].includes(code))
-    return answerFailed("client-timeout");
-  if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") return answerFailed("response-too-large");
-  if (name === "HTTPParserError" || code.startsWith("HPE_")) return answerFailed("bad-response");
-  return answerFailed("connection-lost");
+    return failed("client-timeout");
+  if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") return failed("response-too-large");
+  if (name === "HTTPParserError" || code.startsWith("HPE_")) return failed("bad-response");
+  return failed("connection-lost");
 }
 
 /** @throws ServingError unavailable or not-found, naming the address and what came instead. */

@@ -1,9 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { parseDataFile } from "./data-file.js";
-import { type InputOptions, makeSamples, parseLengths, parseShape } from "./inputs.js";
+import { type InputOptions, makeSamples, parseLengths, parseRange, parseShape } from "./inputs.js";
 import { parseTarget } from "./target.js";
 
-const options: InputOptions = { data: "random", shapes: new Map(), lengths: null, samples: 4, seed: 1 };
+const options: InputOptions = {
+  data: "random",
+  shapes: new Map(),
+  ranges: new Map(),
+  lengths: null,
+  samples: 4,
+  seed: 1,
+};
 const metadata = (datatype: string, shape: number[], name = "x") => ({
   hasBinaryData: true,
   inputs: [{ name, datatype, shape }],
@@ -130,5 +137,32 @@ describe("target", () => {
     ["http://u:p@h/v2/models/m", "no user or query"],
   ])("refuses %s", (text, message) => {
     expect(() => parseTarget(text)).toThrow(message);
+  });
+
+  const ranged = (datatype: string, specs: string[], name = "x") => {
+    const ranges = new Map(specs.map(parseRange));
+    const { data } = makeSamples("m", metadata(datatype, [-1, 2000], name), { ...options, ranges })[0]!.tensors[0]!;
+    return data.buffer as ArrayBuffer;
+  };
+
+  it("random integers lie within the given bounds, both of them drawn; a name goes before all, a mask's too", () => {
+    const ids = [...new BigInt64Array(ranged("INT64", ["-3:2"]))].map(Number);
+    expect([Math.min(...ids), Math.max(...ids)]).toEqual([-3, 2]);
+    expect(new Set(new Int8Array(ranged("INT8", ["-128:127"]))).size).toBeGreaterThan(200);
+    expect(new Set(new Uint16Array(ranged("UINT16", ["0:9", "x=65535:65535"])))).toEqual(new Set([65_535]));
+    expect(Math.max(...new Uint32Array(ranged("UINT32", ["4294967295:4294967295"])))).toBe(4_294_967_295);
+    expect(new Set(new Int32Array(ranged("INT32", ["0:1"], "attention_mask"))).size).toBe(2);
+    expect(Math.max(...new Float32Array(ranged("FP32", ["5:9"])))).toBeLessThan(1);
+  });
+
+  it.each([
+    ["INT8", "0:200", "must be within [-128, 127] of INT8; was 0:200"],
+    ["UINT32", "-1:5", "must be within [0, 4294967295] of UINT32; was -1:5"],
+    ["FP32", "x=0:5", "must be an input of integers; is FP32"],
+    ["INT64", "y=0:5", "--range y: m has no such input; it has x"],
+    ["INT64", "5:4", "--range must be NAME=LOW:HIGH or LOW:HIGH, whole numbers with LOW <= HIGH; was '5:4'"],
+    ["INT64", "x=0", "was 'x=0'"],
+  ])("refuses bounds that an input cannot have: %s %s", (datatype, spec, message) => {
+    expect(() => ranged(datatype, [spec])).toThrow(message);
   });
 });

@@ -14,6 +14,8 @@ export interface InputOptions {
   readonly data: "random" | "zero";
   /** Input name -> full shape, batch axis included. */
   readonly shapes: ReadonlyMap<string, readonly number[]>;
+  /** Input name -> lowest and highest random integer; "" for all others. */
+  readonly ranges: ReadonlyMap<string, IntegerRange>;
   /** Extents of variable axes other than the first; null: none given. */
   readonly lengths: LengthSource | null;
   /** Distinct samples, cycled through in a seeded order; fewer when they are large. */
@@ -21,22 +23,28 @@ export interface InputOptions {
   readonly seed: number;
 }
 
+export type IntegerRange = readonly [low: number, high: number];
+
 /** Draws an extent from a number in [0, 1). */
 export type LengthSource = (uniform: number) => number;
 
 /** All samples of a target together stay below this; at least one is kept. */
 const SAMPLE_BYTES_MAX = 128 * 2 ** 20;
-/** One past the largest random integer; within the vocabulary of any tokenizer. */
-const RANDOM_INTEGERS = 1000;
+/** Within the vocabulary of any tokenizer. */
+const RANDOM_INTEGERS: IntegerRange = [0, 999];
 
 export function makeSamples(where: string, metadata: ModelMetadata, options: InputOptions): Sample[] {
-  for (const name of options.shapes.keys()) {
-    if (!metadata.inputs.some((input) => input.name === name))
-      throw new ServingError(
-        "invalid-argument",
-        `--shape ${name}: ${where} has no such input; it has ${metadata.inputs.map((input) => input.name).join(", ")}`,
-      );
-  }
+  const known = new Set(metadata.inputs.map((input) => input.name));
+  for (const [option, given] of [
+    ["--shape", options.shapes],
+    ["--range", options.ranges],
+  ] as const)
+    for (const name of given.keys())
+      if (name !== "" && !known.has(name))
+        throw new ServingError(
+          "invalid-argument",
+          `${option} ${name}: ${where} has no such input; it has ${[...known].join(", ")}`,
+        );
   const random = randomStream(options.seed, `inputs/${where}`);
   const samples: Sample[] = [];
   let bytes = 0;
@@ -65,7 +73,14 @@ function makeTensor(
   const datatype = input.datatype as Datatype;
   const shape = options.shapes.get(input.name) ?? shapeOf(where, input, length);
   const count = elementCount(shape);
-  return { name: input.name, datatype, shape, data: makeData(input.name, datatype, count, options.data, random) };
+  const range = options.ranges.get(input.name) ?? options.ranges.get("") ?? null;
+  if (range !== null) checkRange(where, input.name, datatype, range, options.ranges.has(input.name));
+  return {
+    name: input.name,
+    datatype,
+    shape,
+    data: makeData(input.name, datatype, count, options.data, range, random),
+  };
 }
 
 /** A first axis of -1 is taken as the batch axis: one row. */
@@ -91,6 +106,7 @@ function makeData(
   datatype: Datatype,
   count: number,
   data: "random" | "zero",
+  range: IntegerRange | null,
   random: () => number,
 ): Uint8Array {
   if (datatype === "BYTES") {
@@ -102,11 +118,16 @@ function makeData(
     }
     return bytes;
   }
-  const integer = /mask/i.test(name)
-    ? () => 1
-    : data === "zero" || /type_ids/i.test(name)
-      ? () => 0
-      : () => Math.floor(random() * RANDOM_INTEGERS);
+  const [low, high] = range ?? rangeOf(datatype);
+  const drawn = (): number => low + Math.floor(random() * (high - low + 1));
+  const integer =
+    range !== null && data === "random"
+      ? drawn
+      : /mask/i.test(name)
+        ? () => 1
+        : data === "zero" || /type_ids/i.test(name)
+          ? () => 0
+          : drawn;
   const real = data === "zero" ? () => 0 : random;
   const bytes = new Uint8Array(count * DATATYPES[datatype]);
   const view = new DataView(bytes.buffer);
@@ -117,7 +138,7 @@ function makeData(
         break;
       case "UINT8":
       case "INT8":
-        bytes[i] = integer() % 128;
+        bytes[i] = integer();
         break;
       case "UINT16":
       case "INT16":
@@ -129,7 +150,7 @@ function makeData(
         break;
       case "UINT64":
       case "INT64":
-        view.setBigUint64(i * 8, BigInt(integer()), true);
+        view.setBigInt64(i * 8, BigInt(integer()), true);
         break;
       case "BF16":
         view.setUint16(i * 2, upperHalf(real()), true);
@@ -146,6 +167,29 @@ function makeData(
     }
   }
   return bytes;
+}
+
+const rangeOf = (datatype: Datatype): IntegerRange =>
+  datatype === "INT8" || datatype === "UINT8" ? [0, 127] : RANDOM_INTEGERS;
+
+/** @param isNamed the range was given for this input: then it must be one of integers. */
+function checkRange(where: string, name: string, datatype: Datatype, range: IntegerRange, isNamed: boolean): void {
+  const match = /^(U?)INT(8|16|32|64)$/.exec(datatype);
+  if (match === null) {
+    if (isNamed)
+      throw new ServingError(
+        "invalid-argument",
+        `--range ${name}: ${where}: must be an input of integers; is ${datatype}`,
+      );
+    return;
+  }
+  const bits = Math.min(Number(match[2]), 53);
+  const [low, high] = match[1] === "U" ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+  if (range[0] < low || range[1] > high)
+    throw new ServingError(
+      "invalid-argument",
+      `--range ${name}: ${where}: must be within [${low}, ${high}] of ${datatype}; was ${range[0]}:${range[1]}`,
+    );
 }
 
 const scratch = new DataView(new ArrayBuffer(4));
@@ -210,4 +254,16 @@ export function parseShape(spec: string): [string, number[]] {
       `--shape must be NAME:EXTENT,EXTENT,... of at most 2^28 elements; was '${spec}'`,
     );
   return [match[1]!, shape];
+}
+
+/** `NAME=LOW:HIGH`, or `LOW:HIGH` for all inputs of integers (name ""). @throws ServingError invalid-argument naming the value. */
+export function parseRange(spec: string): [string, IntegerRange] {
+  const match = /^(?:(.+)=)?(-?\d+):(-?\d+)$/.exec(spec);
+  const [low, high] = [Number(match?.[2]), Number(match?.[3])];
+  if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low > high)
+    throw new ServingError(
+      "invalid-argument",
+      `--range must be NAME=LOW:HIGH or LOW:HIGH, whole numbers with LOW <= HIGH; was '${spec}'`,
+    );
+  return [match![1] ?? "", [low, high]];
 }

@@ -17,6 +17,8 @@ export interface LoadOptions {
   readonly data: string;
   /** Shapes by input name. */
   readonly shapes: Readonly<Record<string, readonly number[]>>;
+  /** Lowest and highest random integer by input name; "" for all others. */
+  readonly ranges: Readonly<Record<string, readonly [number, number]>>;
   /** `uniform:LOW:HIGH`, a number or a file; null: none. */
   readonly lengths: string | null;
   readonly encoding: "auto" | "binary" | "json";
@@ -55,6 +57,7 @@ export const LOAD_DEFAULTS = {
   seed: 1,
   data: "random",
   shapes: {},
+  ranges: {},
   lengths: null,
   encoding: "auto",
   samples: 64,

@@ -4,7 +4,7 @@ import { Histogram } from "../measure/histogram.js";
 import type { LatencyQuantiles, Report } from "../measure/report.js";
 import type { LoadReason } from "./answer.js";
 import { meanRate } from "./arrivals.js";
-import { type GeneratorResult, targetNames } from "./generator.js";
+import { ERRORS_MAX, type GeneratorResult, targetNames } from "./generator.js";
 import type { LoadOptions } from "./load-options.js";
 import type { Target } from "./target.js";
 
@@ -33,6 +33,8 @@ export interface LoadReport extends Report {
   readonly statuses: Readonly<Record<string, number>>;
   /** Counted requests by the reason the server gave. */
   readonly reasons: Readonly<Record<string, number>>;
+  /** Counted requests by what was said of their failure: at most eight texts, the first that differ. */
+  readonly errors: Readonly<Record<string, number>>;
   /** Processor time of the generator's process per second: near its number of threads, it is the bottleneck. */
   readonly generator_cores: number;
 }
@@ -88,6 +90,7 @@ export function makeLoadReport(evidence: LoadEvidence): LoadReport {
     lag_ms: latencyQuantiles(lag),
     statuses: addUp(results.map((result) => result.statuses)),
     reasons: addUp(results.map((result) => result.reasons)),
+    errors: Object.fromEntries(Object.entries(addUp(results.map((result) => result.errors))).slice(0, ERRORS_MAX)),
     generator_cores: evidence.generatorCores,
   };
 }

@@ -19,6 +19,7 @@ export function loadReportText(report: LoadReport, latencies: Histogram): string
     `latency   ${quantiles(report.latency_ms)}   (from the intended send time; finished and late)`,
     `lag       ${quantiles(report.lag_ms)}   (actual minus intended send time)`,
     `statuses ${names(report.statuses)}`,
+    ...Object.entries(report.errors).map(([text, count]) => `  ${count} x ${text.replaceAll(/\s+/g, " ")}`),
   );
   const models = Object.entries(report.per_model);
   for (const [name, numbers] of models) {

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { type OipStub, type StubOptions, startGrpcStub, startHttpStub } from "../../test/support/oip-stub.js";
 import { conservation } from "../measure/report.js";
 import { defaultClientTimeoutMs, LOAD_DEFAULTS, type LoadOptions, type OpenLoop } from "./load-options.js";
+import { loadReportText } from "./load-text.js";
 import { runLoad } from "./run-load.js";
 
 const openLoop = (rps: number): OpenLoop => ({
@@ -93,7 +94,7 @@ describe("load", { retry: 2 }, () => {
       { isBroken: true },
     ];
     const stub = await http({ reply: ({ number }) => replies[number % replies.length]! });
-    const { report } = await runLoad(
+    const { report, latencies } = await runLoad(
       loadOf([`${stub.origin}/v2/models/m`], 400, {
         durationS: 1,
         warmupS: 0,
@@ -111,6 +112,25 @@ describe("load", { retry: 2 }, () => {
     about50(report.statuses["429"]);
     about50(report.statuses["connection-lost"]);
     expect(report.finished).toBe(0);
+    for (const text of ["too late", "gateway timeout", "full", "gone", "Request timeout expired", "oops"])
+      about50(report.errors[text]);
+    expect(loadReportText(report, latencies)).toMatch(/^ {2}(49|50) x too late$/m);
+  });
+
+  it("keeps the first eight error texts that differ, of each a part, and prints them on a line", async () => {
+    const long = `line one\nline two ${"x".repeat(1000)}`;
+    const stub = await grpc({
+      reply: ({ number }) => ({
+        status: 500,
+        body: JSON.stringify({ error: number === 0 ? long : `row ${number} is bad` }),
+      }),
+    });
+    const { report, latencies } = await runLoad(loadOf([`${stub.origin}/m`], 100, { warmupS: 0, workers: 1 }));
+    const texts = Object.keys(report.errors);
+    expect(texts).toHaveLength(8);
+    expect(texts[0]).toHaveLength(300);
+    expect(texts[7]).toBe("row 7 is bad");
+    expect(loadReportText(report, latencies)).toContain("  1 x line one line two xxx");
   });
 
   it("a success after the SLO is late, and keeps its real latency", async () => {

@@ -123,3 +123,15 @@ it("without a server an example ends with status 1 and says where it looked, wit
   expect(wrong).toMatchObject({ status: 2, stdout: "" });
   expect(wrong.stderr).toMatch(/timeout-ms/);
 });
+
+it("an example whose reader has left ends quietly", async () => {
+  const child = spawn(process.execPath, [path.join(root, "examples", "embed.mjs"), ...patient()]);
+  let stderr = "";
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  // The reader is gone before the first line, as `head -0` is.
+  child.stdout.destroy();
+  const status = await new Promise((resolve) => child.on("close", resolve));
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+});

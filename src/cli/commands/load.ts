@@ -21,6 +21,7 @@ interface LoadFlags {
   readonly seed: number;
   readonly data: string;
   readonly shape: readonly string[];
+  readonly range: readonly string[];
   readonly lengths?: string;
   readonly samples: number;
   readonly encoding: "auto" | "binary" | "json";
@@ -71,6 +72,12 @@ export function loadCommand(output: Output): Command {
     .option("--seed <n>", "seed of arrivals and data", integerWithin({ min: 0, max: 2 ** 32 - 1 }), 1)
     .option("--data <source>", "random, zero, or a file of requests (JSON lines of inference request bodies)", "random")
     .option("--shape <name:d,d,...>", "full shape of an input, batch axis included; may be repeated", append, [])
+    .option(
+      "--range <[name=]low:high>",
+      "random integers of an input, or of all; may be repeated (default 0:999)",
+      append,
+      [],
+    )
     .option("--lengths <spec>", "extents of variable axes: a number, uniform:LOW:HIGH, or a file with one a line")
     .option("--samples <n>", "distinct requests made beforehand", integerWithin({ min: 1, max: 100_000 }), 64)
     .addOption(
@@ -146,11 +153,12 @@ async function load(output: Output, targets: readonly string[], flags: LoadFlags
 }
 
 async function optionsOf(targets: readonly string[], flags: LoadFlags): Promise<LoadOptions> {
-  const [{ meanRate, parseRateTrace }, { parseShape }, { defaultClientTimeoutMs, LOAD_DEFAULTS }] = await Promise.all([
-    import("../../load/arrivals.js"),
-    import("../../load/inputs.js"),
-    import("../../load/load-options.js"),
-  ]);
+  const [{ meanRate, parseRateTrace }, { parseRange, parseShape }, { defaultClientTimeoutMs, LOAD_DEFAULTS }] =
+    await Promise.all([
+      import("../../load/arrivals.js"),
+      import("../../load/inputs.js"),
+      import("../../load/load-options.js"),
+    ]);
   if (flags.concurrency !== undefined && (flags.rate !== undefined || flags.trace !== undefined))
     throw new ServingError("invalid-argument", "--concurrency is a closed loop: it has no --rate and no --trace");
   let durationS = flags.duration ?? LOAD_DEFAULTS.durationS;
@@ -175,6 +183,7 @@ async function optionsOf(targets: readonly string[], flags: LoadFlags): Promise<
     seed: flags.seed,
     data: flags.data,
     shapes: Object.fromEntries(flags.shape.map(parseShape)),
+    ranges: Object.fromEntries(flags.range.map(parseRange)),
     lengths: flags.lengths ?? null,
     encoding: flags.encoding,
     samples: flags.samples,

@@ -1,7 +1,11 @@
 /** `rubato profile`: how long batches of a model take, alone and with its whole group at work. */
+import { existsSync, readdirSync } from "node:fs";
+import path from "node:path";
 import { Command } from "commander";
+import { nearest } from "../../config/config-error.js";
 import { GROUP_AUTO } from "../../config/model.js";
 import type { ModelProfile, ProfileFit } from "../../serve/model-profile.js";
+import { ServingError } from "../../wire/serving-error.js";
 import { numberWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { CONFIG_OPTION, type ServerConfigOptions, serverConfigOf } from "../server-config.js";
@@ -55,7 +59,9 @@ async function measure(
   const { profileModel } = await import("../../serve/profiler.js");
   const { saveProfile } = await import("../../serve/profile-store.js");
   const { profileFolder } = await import("../../serve/profile-folder.js");
-  const read = readServable(config.modelsDir, name, servedBy(hostLimits(config))).at(-1)!;
+  const read = readFrom(config.modelsDir, name, () =>
+    readServable(config.modelsDir, name, servedBy(hostLimits(config))),
+  ).at(-1)!;
   // The groups of placement are alike, and so are the profiles measured on them.
   const placed = config.placement?.groups[0];
   const spec = read.group === GROUP_AUTO && placed !== undefined ? { ...read, group: placed } : read;
@@ -84,6 +90,19 @@ async function measure(
     return { profile, file: isKept ? saveProfile(spec, profile, profileFolder().folder) : null };
   } finally {
     await pool.stop(1000);
+  }
+}
+
+/** A name that is not there is said with where it was looked for: --models, the configuration and the default are three places. */
+function readFrom<T>(modelsDir: string, name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ServingError && error.code === "not-found")) throw error;
+    const repository = path.resolve(modelsDir);
+    const near = existsSync(repository) ? nearest(name, readdirSync(repository)) : null;
+    const hint = near === null ? "" : `; did you mean ${near}?`;
+    throw new ServingError("not-found", `model '${name}' is not in the repository ${repository}${hint}`);
   }
 }
 
