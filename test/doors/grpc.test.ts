@@ -1,5 +1,7 @@
 /** The gRPC door against the protocol's conformance list, with grpc-js as the client. */
+
 import http2 from "node:http2";
+import { Worker } from "node:worker_threads";
 import {
   type ClientDuplexStream,
   type ClientReadableStream,
@@ -8,7 +10,7 @@ import {
   makeGenericClientConstructor,
 } from "@grpc/grpc-js";
 import { service as healthService } from "grpc-health-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import {
   type GRPCInferenceServiceClient,
@@ -125,6 +127,7 @@ test.each([64 * 1024, 5 * 1024 * 1024, 64 * 1024 * 1024 - 1024])("grpc: %i bytes
 });
 
 test("grpc: large typed contents are decoded and encoded off the main thread, with the same answers and errors", async () => {
+  const posted = vi.spyOn(Worker.prototype, "postMessage");
   const values = Array.from({ length: 200_000 }, (_, index) => index + 0.5);
   const typed = (datatype: string) => ({
     modelName: "identity_FP32",
@@ -139,6 +142,9 @@ test("grpc: large typed contents are decoded and encoded off the main thread, wi
     3,
     "input 'x' of datatype FP64 and shape [200000] must have 200000 elements in fp64_contents, got 0 there and 200000 in fp32_contents",
   ]);
+  const kinds = posted.mock.calls.map(([job]) => (job as { kind: string }).kind);
+  posted.mockRestore();
+  expect(kinds).toEqual(["decode-proto", "encode-proto", "decode-proto"]);
 });
 
 test("grpc: the deadline becomes a monotonic moment, timeout a length, both counted from receipt", async () => {

@@ -1,8 +1,10 @@
 /** The HTTP door against the protocol's conformance list, and what a server must do when clients misbehave. */
+
 import http from "node:http";
 import net from "node:net";
+import { Worker } from "node:worker_threads";
 import zlib from "node:zlib";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { binaryBody, type Doors, fp32, openDoors, until } from "./harness.js";
 
 let doors: Doors;
@@ -183,6 +185,7 @@ test.each([64 * 1024, 5 * 1024 * 1024, 64 * 1024 * 1024 - 1024])("http: %i bytes
 });
 
 test("http: large JSON is parsed and written off the main thread, with the same answers and errors", async () => {
+  const posted = vi.spyOn(Worker.prototype, "postMessage");
   const data = Array.from({ length: 100_000 }, (_, index) => index + 0.5);
   const reply = await doors.infer("identity_FP32", {
     id: "big",
@@ -194,6 +197,9 @@ test("http: large JSON is parsed and written off the main thread, with the same 
   data[99_999] = "no" as never;
   const wrong = await doors.infer("identity_FP32", { parameters: { timeout: 9_000_000 }, ...x(data, [100_000]) });
   expect([wrong.status, wrong.json.error]).toEqual([400, expect.stringContaining("element 99999 of input 'x'")]);
+  const kinds = posted.mock.calls.map(([job]) => (job as { kind: string }).kind);
+  posted.mockRestore();
+  expect(kinds).toEqual(["decode", "encode", "decode"]);
 });
 
 test("http: 405 with Allow on known paths, 404 on others, 501 on extensions not offered", async () => {
