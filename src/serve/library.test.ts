@@ -116,7 +116,9 @@ describe("createScheduler", () => {
   });
 
   it("says all that is wrong at once, and takes an SLO of just what one item takes", () => {
-    expect(() => createScheduler({ ...right, slo_ms: -1, concurrency: 0 } as never)).toThrow(/slo_ms[\s\S]*concurrency/);
+    expect(() => createScheduler({ ...right, slo_ms: -1, concurrency: 0 } as never)).toThrow(
+      /slo_ms[\s\S]*concurrency/,
+    );
     batcher = createScheduler({ ...right, slo_ms: 3 });
     expect(batcher.pending).toBe(0);
   });
