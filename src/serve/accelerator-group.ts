@@ -1,6 +1,7 @@
 import type { AcceleratorGroupSpec } from "../config/model.js";
 import type { NetworkDelays } from "../core/policy.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
+import { type Left, left, type PlannedRun, waitOf } from "./backlog.js";
 import type { DelayMeter } from "./delay-meter.js";
 import { GroupLoad } from "./group-load.js";
 import type { GroupDelays } from "./metrics.js";
@@ -12,11 +13,9 @@ import type { GroupDelays } from "./metrics.js";
 type Presence = "away" | "present" | "draining" | "overdue" | "restarting";
 
 /** A batch on one of the accelerators. */
-export interface CommittedBatch {
+export interface CommittedBatch extends PlannedRun {
   readonly accelerator: number;
   readonly dispatchedAt: number;
-  /** When its execution was planned to begin. */
-  readonly execAt: number;
   /** Dispatched to an accelerator that held nothing. */
   readonly wasIdle: boolean;
 }
@@ -37,8 +36,10 @@ export class AcceleratorGroup {
   /** Those that are about to. */
   private awaitedCount = 0;
   private readonly presence: Presence[];
-  /** Batches on each accelerator, by our count; the scheduler's and the worker's must agree with it. */
-  private readonly holds: Uint8Array;
+  /** Batches on each accelerator in the order of dispatch, by our count; the scheduler's and the worker's must agree with it. */
+  private readonly held: readonly Set<CommittedBatch>[];
+  /** Time that the requests that wait for the group take on one accelerator, by their share of a largest batch, µs. */
+  private waitingUs = 0;
   private readonly delays: GroupDelays;
 
   constructor(spec: AcceleratorGroupSpec, index: number, first: number, network: NetworkDelays, delays: GroupDelays) {
@@ -47,7 +48,7 @@ export class AcceleratorGroup {
     this.first = first;
     this.busyUs = new Float64Array(spec.count);
     this.presence = new Array<Presence>(spec.count).fill("away");
-    this.holds = new Uint8Array(spec.count);
+    this.held = Array.from({ length: spec.count }, () => new Set());
     this.delays = delays;
     this.network = network;
   }
@@ -103,15 +104,37 @@ export class AcceleratorGroup {
 
   // Its batches
 
-  /** @returns whether the accelerator held nothing. */
-  dispatched(accelerator: number): boolean {
-    const held = this.holds[accelerator]!;
-    this.holds[accelerator] = held + 1;
-    return held === 0;
+  holdsNothing(accelerator: number): boolean {
+    return this.held[accelerator]!.size === 0;
   }
 
-  settled(accelerator: number): void {
-    this.holds[accelerator] = this.holds[accelerator]! - 1;
+  dispatched(batch: CommittedBatch): void {
+    this.held[batch.accelerator]!.add(batch);
+  }
+
+  settled(batch: CommittedBatch): void {
+    this.held[batch.accelerator]!.delete(batch);
+  }
+
+  /** A request that takes so long begins or ends (less than 0) to wait. */
+  waits(workUs: number): void {
+    this.waitingUs = Math.max(0, this.waitingUs + workUs);
+  }
+
+  /** Until a batch that it holds has ended. */
+  leftOf(batch: CommittedBatch, now: number): Left {
+    const until: CommittedBatch[] = [];
+    for (const each of this.held[batch.accelerator]!) {
+      until.push(each);
+      if (each === batch) break;
+    }
+    return left(until, now);
+  }
+
+  /** Until one of its accelerators is done with what runs and with all that waits. @param ownUs of that that does not count. */
+  backlog(now: number, ownUs = 0): { readonly waitUs: number; readonly guessUs: number } {
+    const lefts = this.held.filter((_, accelerator) => this.isPresent(accelerator)).map((runs) => left(runs, now));
+    return waitOf(lefts, Math.max(0, this.waitingUs - ownUs));
   }
 
   /**

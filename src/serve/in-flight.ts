@@ -1,4 +1,5 @@
 import type { ErrorCode, ServingError } from "../wire/serving-error.js";
+import type { CommittedBatch } from "./accelerator-group.js";
 import type { InferCall, InferHandler, InferReply } from "./gateway.js";
 import type { ServedModel, ServedQueue } from "./served-model.js";
 import type { RequestTrace } from "./tracing.js";
@@ -21,6 +22,10 @@ export class InFlight {
   execStartAt = -1;
   execEndAt = -1;
   batchSize = 0;
+  /** That it runs in; null while it waits. */
+  batch: CommittedBatch | null = null;
+  /** What its wait adds to that of others behind it, µs; see AcceleratorGroup. */
+  workUs = 0;
   answeredAt = -1;
   /** The runtime's text when a batch with it failed. */
   failText = "";

@@ -24,7 +24,6 @@ interface Running extends CommittedBatch {
   readonly batch: number;
   readonly queue: ServedQueue;
   readonly members: readonly InFlight[];
-  readonly predictedUs: number;
 }
 
 export interface LiveBatchesOptions {
@@ -125,9 +124,11 @@ export class LiveBatches {
       members,
       dispatchedAt: at,
       predictedUs: record.execUs,
-      wasIdle: group.dispatched(accelerator),
+      wasIdle: group.holdsNothing(accelerator),
       execAt: record.execAt,
     };
+    group.dispatched(running);
+    for (const member of members) member.batch = running;
     const isSecond = model.batches > 0 && this.confined.has(model.spec.name);
     model.batches++;
     queue.batches++;
@@ -171,10 +172,11 @@ export class LiveBatches {
   }
 
   private measure(running: Running, event: PoolEvent & { kind: "finished" }, now: number): void {
-    const { members, predictedUs } = running;
-    const { model } = running.queue;
+    const { members, predictedUs, queue } = running;
+    const { model } = queue;
     const { cells, group } = model;
     const execUs = event.finishedAt - event.startedAt;
+    queue.ratio.measured(execUs, queue.execUs[members.length]!);
     cells.batchesFinished.value++;
     cells.size.observe(members.length);
     cells.execution.observe(execUs / 1e6);
@@ -225,10 +227,10 @@ export class LiveBatches {
   private settle(id: number): Running {
     const running = this.running.get(id);
     invariant(running !== undefined, `batch ${id} ended twice or never began`);
-    const { accelerator, queue } = running;
+    const { queue } = running;
     const { model } = queue;
     this.running.delete(id);
-    model.group.settled(accelerator);
+    model.group.settled(running);
     queue.batches--;
     model.batches--;
     if (queue.isHeld) this.holdOrLetGo(model);

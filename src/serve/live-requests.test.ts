@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { InferCall, InferReply } from "./gateway.js";
 import { InFlight } from "./in-flight.js";
 import { LiveRequests } from "./live-requests.js";
+import { RunRatio } from "./run-ratio.js";
 import type { ServedModel, ServedQueue } from "./served-model.js";
 
 const SLO_US = 50_000;
@@ -10,8 +11,8 @@ const RECEIVED_AT = 1_000_000;
 /** Requests of one model before a scheduler that only notes what it is told. */
 function create(spec: object = {}) {
   const arrived: number[][] = [];
-  const queue = { id: 3, live: 0, arrived: 0, lastUsedAt: 0 } as ServedQueue;
-  const group = { isDeserted: false, presentCount: 1, queues: new Set() };
+  const queue = { id: 3, live: 0, arrived: 0, lastUsedAt: 0, ratio: new RunRatio() } as ServedQueue;
+  const group = { isDeserted: false, presentCount: 1, waits: () => {} };
   const model = {
     spec: {
       name: "m",

@@ -104,7 +104,7 @@ export class LiveRequests {
     }
     request.trace = this.tracer?.begin(call.traceparent) ?? null;
     model.live++;
-    model.queued++;
+    beginWait(request);
     model.bytes += call.byteLength;
     queue.live++;
     queue.arrived++;
@@ -115,7 +115,7 @@ export class LiveRequests {
 
   private refusal(reason: Refusal, model: ServedModel): ServingError {
     this.metrics.countRefusal(reason);
-    return refusalError(reason, model);
+    return refusalError(reason, model, monotonicNow());
   }
 
   // To an accelerator and back
@@ -124,11 +124,11 @@ export class LiveRequests {
   dispatched(slot: number, size: number, openedAt: number, at: number): InFlight {
     const request = this.slots.get(slot)!;
     const { model } = request;
+    endWait(request);
     request.state = "running";
     request.dispatchedAt = at;
     request.openedAt = openedAt;
     request.batchSize = size;
-    model.queued--;
     const waitedUntil = Math.max(request.receivedAt, openedAt);
     model.cells.batchWait.observe((waitedUntil - request.receivedAt) / 1e6);
     model.cells.acceleratorWait.observe(Math.max(0, at - waitedUntil) / 1e6);
@@ -141,7 +141,7 @@ export class LiveRequests {
     request.execEndAt = finishedAt;
     if (!request.isOpen) return;
     if (now > request.deadline) {
-      request.refuse(endingError(LATE_ENDING, "late", request), now, "deadline");
+      request.refuse(endingError(LATE_ENDING, "late", request, now), now, "deadline");
       return;
     }
     const { name, version } = request.model.spec;
@@ -153,9 +153,10 @@ export class LiveRequests {
   returned(request: InFlight, text: string, code: ErrorCode): void {
     request.failText = text;
     request.failCode = code;
+    request.batch = null;
     if (this.slots.get(request.slot) !== request) return;
     request.state = "waiting";
-    request.model.queued++;
+    beginWait(request);
   }
 
   // Out
@@ -174,10 +175,10 @@ export class LiveRequests {
     const isWaiting = request.state === "waiting";
     const isNobodyThere = request.model.group.presentCount === 0;
     const error = !isWaiting
-      ? endingError(LATE_ENDING, "late", request)
+      ? endingError(LATE_ENDING, "late", request, now)
       : isNobodyThere
-        ? endingError(failEnding(FAIL_NO_ACCELERATOR), "no-accelerator", request)
-        : endingError(dropEnding(DROP_EXPIRED), "expired", request);
+        ? endingError(failEnding(FAIL_NO_ACCELERATOR), "no-accelerator", request, now)
+        : endingError(dropEnding(DROP_EXPIRED), "expired", request, now);
     request.refuse(error, now, "deadline");
     // A policy that has not given it up yet must not run it.
     if (isWaiting) this.scheduler.cancel(slot);
@@ -193,17 +194,18 @@ export class LiveRequests {
     model.live--;
     queue.live--;
     model.bytes -= request.byteLength;
-    if (request.state === "waiting") model.queued--;
+    if (request.state === "waiting") endWait(request);
     if (request.isOpen) {
       // By an estimate, perhaps by one of delays: those are measured anew where they refuse everything.
       if (outcome === DROPPED && isRefusal(reason, request.deadline, at) && model.meter.refused(at))
         this.models.tellDelays(model);
       invariant(outcome === DROPPED || outcome === FAILED, `request of slot ${slot} ended well but was not answered`);
+      const now = monotonicNow();
       const error =
         outcome === DROPPED
-          ? endingError(dropEnding(reason), DROP_REASONS[reason]!, request)
-          : failError(reason, request);
-      request.refuse(error, monotonicNow(), "refused");
+          ? endingError(dropEnding(reason), DROP_REASONS[reason]!, request, now)
+          : failError(reason, request, now);
+      request.refuse(error, now, "refused");
     }
     this.countEnd(request, outcome, reason, at);
     request.forget();
@@ -247,6 +249,21 @@ export class LiveRequests {
   }
 }
 
+/** It counts for all that is said of how long others wait, at what its share of a largest batch takes by now. */
+function beginWait(request: InFlight): void {
+  const { model, queue } = request;
+  model.queued++;
+  request.workUs = queue.perRequestUs * queue.ratio.mean;
+  model.group.waits(request.workUs);
+}
+
+function endWait(request: InFlight): void {
+  const { model } = request;
+  model.queued--;
+  model.group.waits(-request.workUs);
+  request.workUs = 0;
+}
+
 function deadlineOf({ spec }: ServedModel, call: InferCall): number {
   if (call.timeoutUs !== null && call.timeoutUs > spec.timeoutMaxUs)
     throw new ServingError(
@@ -268,7 +285,7 @@ function timeoutOf(spec: ServedModel["spec"], { timeoutUs }: InferCall): number 
 function dropAtOnce(reason: number, model: ServedModel, call: InferCall, deadline: number): ServingError {
   model.cells.dropped[reason]!.value++;
   if (reason === DROP_QUEUE_FULL) model.group.load.bad++;
-  return limitError(reason, model, call, deadline);
+  return limitError(reason, model, call, deadline, monotonicNow());
 }
 
 const NO_PARAMETERS = Object.freeze({});

@@ -4,6 +4,7 @@ import { DelayMeter } from "./delay-meter.js";
 import type { ModelStatistics, StatisticDuration } from "./gateway.js";
 import type { ModelCells } from "./metrics.js";
 import type { ModelTimes } from "./model-times.js";
+import type { RunRatio } from "./run-ratio.js";
 
 /** Requests of one model that may share a batch: one queue of the scheduler. */
 export interface ServedQueue {
@@ -17,6 +18,8 @@ export interface ServedQueue {
   readonly perRequestUs: number;
   /** l(b), µs; see core/latency.ts. */
   readonly execUs: Float64Array;
+  /** How its batches ran against that. */
+  readonly ratio: RunRatio;
   /** Requests that came, and that were given up before they ran, since the autoscaler last looked. */
   arrived: number;
   dropped: number;

@@ -6,6 +6,7 @@ import type { AcceleratorGroup } from "./accelerator-group.js";
 import type { Refusal } from "./endings.js";
 import type { LiveScheduler } from "./live-scheduler.js";
 import type { Metrics } from "./metrics.js";
+import { RunRatio } from "./run-ratio.js";
 import { ServedModel, type ServedQueue } from "./served-model.js";
 
 export interface ServedModelsOptions {
@@ -137,6 +138,7 @@ export class ServedModels {
       aloneUs: timesUs[0]!,
       perRequestUs: timesUs[sizeMax - 1]! / sizeMax,
       execUs: measuredTable(timesUs),
+      ratio: new RunRatio(),
       arrived: 0,
       dropped: 0,
       live: 0,

@@ -87,6 +87,7 @@ export function encodeError(error: ServingError): string {
     error: error.message,
     reason: details.reason ?? error.code,
     estimate_us: details.estimateUs,
+    estimate_spread_us: details.estimateSpreadUs,
     deadline_us: details.deadlineUs,
     module: details.module,
   });

@@ -25,6 +25,8 @@ export interface ErrorDetails {
   readonly reason?: string;
   /** Predicted time to an answer, from the receipt of the request. */
   readonly estimateUs?: number;
+  /** By how much more or less is usual. */
+  readonly estimateSpreadUs?: number;
   /** The deadline, as a length from the receipt of the request. */
   readonly deadlineUs?: number;
   /** For 429 and 503: when to come back, whole seconds >= 1, from the predicted drain time. */

@@ -39,6 +39,7 @@ test.each(causes)("doors: %s has one status in each protocol, thrown at once: %s
     error: `told to answer ${code}`,
     reason: "queue-full",
     estimate_us: 1234,
+    estimate_spread_us: 56,
     deadline_us: 5678,
     module: "second",
   });
@@ -61,6 +62,7 @@ test.each(causes)("doors: %s has one status in each protocol, thrown at once: %s
     "1234",
     "5678",
   ]);
+  expect(trailer("rubato-estimate-spread-us")).toBe("56");
   expect([trailer("retry-after"), trailer("rubato-module")]).toEqual(["3", "second"]);
   expect(doors.answers.slice(-2)).toEqual([`http ${code} queue-full`, `grpc ${code} queue-full`]);
 });

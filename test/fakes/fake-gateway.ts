@@ -130,6 +130,7 @@ export class FakeGateway implements Gateway {
       const error = new ServingError(code, `told to answer ${code}`, {
         reason: String(call.parameters.reason ?? code),
         estimateUs: 1234,
+        estimateSpreadUs: 56,
         deadlineUs: 5678,
         retryAfterS: 3,
         module: "second",

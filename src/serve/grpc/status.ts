@@ -3,10 +3,11 @@ import { Metadata, type StatusObject } from "@grpc/grpc-js";
 import { ERROR_CODES, type ServingError } from "../../wire/serving-error.js";
 
 export function statusOf(error: ServingError): StatusObject {
-  const { reason, estimateUs, deadlineUs, retryAfterS, module } = error.details;
+  const { reason, estimateUs, estimateSpreadUs, deadlineUs, retryAfterS, module } = error.details;
   const metadata = new Metadata();
   metadata.set("rubato-reason", ascii(reason ?? error.code));
   if (estimateUs !== undefined) metadata.set("rubato-estimate-us", String(estimateUs));
+  if (estimateSpreadUs !== undefined) metadata.set("rubato-estimate-spread-us", String(estimateSpreadUs));
   if (deadlineUs !== undefined) metadata.set("rubato-deadline-us", String(deadlineUs));
   if (retryAfterS !== undefined) metadata.set("retry-after", String(Math.max(1, Math.ceil(retryAfterS))));
   if (module !== undefined) metadata.set("rubato-module", ascii(module));

@@ -101,7 +101,7 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
 
 /** The text for Triton's clients; the id, reason and numbers beside it, for those who look. */
 function errorAnswer(error: ServingError, id: string): Uint8Array {
-  const { reason, estimateUs, deadlineUs, retryAfterS } = error.details;
+  const { reason, estimateUs, estimateSpreadUs, deadlineUs, retryAfterS } = error.details;
   return ModelStreamInferResponse.encode({
     errorMessage: error.message,
     inferResponse: ModelInferResponse.fromPartial({
@@ -110,6 +110,7 @@ function errorAnswer(error: ServingError, id: string): Uint8Array {
         ...FINAL_RESPONSE,
         rubato_reason: reason ?? error.code,
         ...(estimateUs === undefined ? {} : { rubato_estimate_us: estimateUs }),
+        ...(estimateSpreadUs === undefined ? {} : { rubato_estimate_spread_us: estimateSpreadUs }),
         ...(deadlineUs === undefined ? {} : { rubato_deadline_us: deadlineUs }),
         ...(retryAfterS === undefined ? {} : { retry_after_s: retryAfterS }),
       }),
