@@ -273,8 +273,10 @@ export const serverConfigSchema = z
       .number()
       .min(0)
       .max(3600)
-      .default(30)
-      .describe("Seconds that shutdown waits for requests in flight; a second signal ends at once."),
+      .default(25)
+      .describe(
+        "Seconds that shutdown takes at most while requests come (Ctrl-C: about one, and what is in flight); a second signal ends at once. The default is within the 30 that Kubernetes gives.",
+      ),
     retry_max: z
       .int()
       .min(0)

@@ -25,8 +25,8 @@ export interface RunningServer {
   readonly grpcTarget: string | null;
   /** Resolves when workers run and models are loaded (those that could be). Rejects when the server cannot start. */
   readonly started: Promise<void>;
-  /** Ends gracefully; see Server.stop. @param quietMs time without a call after which the lame duck may end. */
-  stop(quietMs: number): Promise<void>;
+  /** Ends gracefully; see Server.stop. @param quietMs time without a call after which the lame duck may end. @param lameMs after which it does. */
+  stop(quietMs: number, lameMs?: number): Promise<void>;
 }
 
 /**
@@ -141,7 +141,7 @@ export async function runServer(
     httpUrl: `http://${hostText(http.host)}:${doors[0]!.port}`,
     grpcTarget: grpc === null ? null : `${hostText(grpc.host)}:${doors[1]!.port}`,
     started: server.start(),
-    stop: (quietMs) => server.stop(config.drainUs / 1000, quietMs, monotonicNow, closeDoors),
+    stop: (quietMs, lameMs) => server.stop(config.drainUs / 1000, quietMs, monotonicNow, closeDoors, lameMs),
   };
 }
 

@@ -168,7 +168,7 @@ export class Server implements Gateway {
 
   /**
    * Ends gracefully. Not ready at once; what still comes is served until nothing has come for `quietMs`, at most
-   * `drainMs`; then all is refused and what runs finishes or expires.
+   * `lameMs`; then all is refused, and what runs finishes or expires. What came last has its time within `drainMs` too.
    *
    * @param closeDoors called once nothing new is to be accepted.
    */
@@ -177,15 +177,18 @@ export class Server implements Gateway {
     quietMs: number,
     now: () => number,
     closeDoors: (graceMs: number) => Promise<void>,
+    lameMs = drainMs,
   ): Promise<void> {
     if (this.phase === "closing" || this.phase === "closed") return;
     this.phase = "lame-duck";
     this.placement?.stop();
-    const endsAt = now() + drainMs * 1000;
     const startedAt = now();
+    const endsAt = startedAt + drainMs * 1000;
+    const lastAt = Math.min(endsAt - this.longestUs(), startedAt + lameMs * 1000);
+    const refusesAt = Math.min(endsAt, Math.max(startedAt + quietMs * 1000, lastAt));
     const isQuiet = (): boolean =>
       now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.requests.count === 0;
-    while (now() < endsAt && !isQuiet()) await pause(Math.min(20, Math.max(1, (endsAt - now()) / 1000)));
+    while (now() < refusesAt && !isQuiet()) await pause(Math.min(20, Math.max(1, (refusesAt - now()) / 1000)));
     this.phase = "closing";
     this.autoscaler.stop();
     this.driver.requests.refuseAll();
@@ -207,6 +210,11 @@ export class Server implements Gateway {
     await this.driver.stop();
     await this.options.tracer?.shutdown();
     this.phase = "closed";
+  }
+
+  /** From receipt to deadline, of a request to the model that gives the most time by itself. */
+  private longestUs(): number {
+    return Math.max(0, ...this.models.servedModels().map(({ spec }) => spec.sloUs ?? spec.defaultTimeoutUs));
   }
 
   private servingOrCount(call: InferCall): ServedModel {

@@ -103,6 +103,37 @@ describe("shutdown (D13)", { retry: 2 }, () => {
     clearInterval(sender);
   });
 
+  it.each([
+    ["SIGINT", 20, 1000],
+    ["SIGTERM", 3, 2000],
+  ] as const)(
+    "%s while requests go on for ever, drain_s %i: all that were let in are answered, exit 0 soon",
+    async (signal, drain, lame) => {
+      const file = path.join(folder, "endless.yaml");
+      writeFileSync(file, `groups: {emulated: {kind: emulated, count: 2}}\ndrain_s: ${drain}\nlog: {level: warn}\n`);
+      const url = await serve("--config", file);
+      const statuses: number[] = [];
+      const sender = setInterval(
+        () =>
+          infer(url).then(
+            (status) => statuses.push(status),
+            () => {},
+          ),
+        10,
+      );
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      const toldAt = performance.now();
+      const exit = exited();
+      child.kill(signal);
+      expect(await exit).toBe(0);
+      clearInterval(sender);
+      expect(performance.now() - toldAt).toBeLessThan(lame + 500 + 2500);
+      // Those that came too late, or found no time any more, were told so.
+      expect(new Set(statuses)).toEqual(new Set([200, 503]));
+      expect(statuses.indexOf(503)).toBeGreaterThan(0.5 * (lame / 10));
+    },
+  );
+
   it("SIGTERM with the scheduler on threads: what was sent is answered, exit 0", async () => {
     const file = path.join(folder, "threads.yaml");
     writeFileSync(file, "groups: {emulated: {kind: emulated}}\ndrain_s: 3\nscheduler: {threads: 2}\n");

@@ -10,8 +10,12 @@ import type { Output } from "../output.js";
 import { CONFIG_OPTION, type ServerConfigOptions, serverConfigOf } from "../server-config.js";
 import { packageVersion } from "../version.js";
 
-/** Ctrl-C is a person who waits; SIGTERM is a machine that may still be telling others to send elsewhere. */
+/**
+ * Ctrl-C is a person who waits, and traffic that goes on is not waited for; SIGTERM is a machine that may still be
+ * telling others to send elsewhere.
+ */
 const QUIET_MS = { SIGINT: 100, SIGTERM: 2000 } as const;
+const LAME_MS = { SIGINT: 1000, SIGTERM: undefined } as const;
 /** Under npm one Ctrl-C comes twice, from the terminal and from npm: that is not a person who insists. */
 const SAME_SIGNAL_US = 300_000;
 /** 128 + SIGINT: the convention for a process that was told twice. */
@@ -73,13 +77,13 @@ async function serve(config: ServerConfig, output: Output): Promise<void> {
   const { server, log } = running;
   let endingSince = Number.POSITIVE_INFINITY;
   const stopped = new Promise<void>((resolve, reject) => {
-    const onSignal = (signal: keyof typeof QUIET_MS): void => {
+    const onSignal = (signal: "SIGINT" | "SIGTERM"): void => {
       const now = monotonicNow();
       if (now - endingSince > SAME_SIGNAL_US) process.exit(EXIT_AT_ONCE);
       if (Number.isFinite(endingSince)) return;
       endingSince = now;
       log.info({ signal }, "not ready any more; finishing what is in flight");
-      running.stop(QUIET_MS[signal]).then(resolve, reject);
+      running.stop(QUIET_MS[signal], LAME_MS[signal]).then(resolve, reject);
     };
     process.on("SIGINT", onSignal);
     process.on("SIGTERM", onSignal);
