@@ -1,6 +1,7 @@
 import type { ModelSpec } from "../config/model.js";
 import { DROP_REASONS, FAIL_DRAINING } from "../core/outcome.js";
 import { ServingError } from "../wire/serving-error.js";
+import type { Sliced } from "../wire/sliced.js";
 import { Autoscaler } from "./autoscaler.js";
 import type {
   Gateway,
@@ -13,6 +14,7 @@ import type {
   RepositoryIndexEntry,
 } from "./gateway.js";
 import type { GroupScaling } from "./group-scaling.js";
+import { inputValues } from "./input-values.js";
 import { LiveDriver, type LiveDriverOptions } from "./live-driver.js";
 import { type ModelSource, ModelTable } from "./model-table.js";
 import { Placement, type PlacementOptions } from "./placement.js";
@@ -100,15 +102,50 @@ export class Server implements Gateway {
       const inputs = toModelShapes(spec, call.inputs);
       const rows = validateInputs(spec, inputs);
       validateOutputs(spec, call.outputs);
-      const { key, extent } = shareGroup(spec, inputs);
-      const reshaped = inputs === call.inputs ? call : { ...call, inputs };
-      return this.driver.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
+      const enter = (valueKeys: ReadonlyMap<string, string>): (() => void) => {
+        const { key, extent } = shareGroup(spec, inputs, valueKeys);
+        const reshaped = inputs === call.inputs ? call : { ...call, inputs };
+        return this.driver.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
+      };
+      const values = inputValues(spec, inputs);
+      const first = values.next();
+      return first.done === true ? enter(first.value) : this.lookOn(values, enter, call, handler);
     } catch (error) {
-      const refusal = ServingError.from(error);
-      const isDrop = (DROP_REASONS as readonly string[]).includes(refusal.details.reason ?? "");
-      this.options.tracer?.refused(call, refusal, isDrop ? "dropped" : "refused");
-      throw error;
+      throw this.refusal(call, error);
     }
+  }
+
+  /** Looks at the rest of large values, a slice in each turn of the event loop, and lets the request in. */
+  private lookOn(
+    values: Sliced<ReadonlyMap<string, string>>,
+    enter: (valueKeys: ReadonlyMap<string, string>) => () => void,
+    call: InferCall,
+    handler: InferHandler,
+  ): () => void {
+    let isCancelled = false;
+    let cancel: (() => void) | null = null;
+    const go = (): void => {
+      if (isCancelled) return;
+      try {
+        const slice = values.next();
+        if (slice.done === true) cancel = enter(slice.value);
+        else setImmediate(go);
+      } catch (error) {
+        handler.onError(this.refusal(call, error));
+      }
+    };
+    setImmediate(go);
+    return () => {
+      isCancelled = true;
+      cancel?.();
+    };
+  }
+
+  private refusal(call: InferCall, thrown: unknown): ServingError {
+    const refusal = ServingError.from(thrown);
+    const isDrop = (DROP_REASONS as readonly string[]).includes(refusal.details.reason ?? "");
+    this.options.tracer?.refused(call, refusal, isDrop ? "dropped" : "refused");
+    return refusal;
   }
 
   refused(call: RefusedCall, error: ServingError): void {

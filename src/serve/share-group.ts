@@ -1,9 +1,10 @@
 /** Which requests may share a batch: those with equal keys. */
-import { createHash } from "node:crypto";
 import { bucketFor } from "../config/buckets.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
+import { atOnce } from "../wire/sliced.js";
 import { byteCountProblem, type Tensor } from "../wire/tensor.js";
+import { valueKey } from "./input-values.js";
 
 export interface ShareGroup {
   /** Two requests of one model may share a batch if and only if their keys are equal. */
@@ -12,16 +13,20 @@ export interface ShareGroup {
   readonly extent: number | null;
 }
 
-/** Values up to this size stand in the key as they are; longer ones as their SHA-256. */
-const VALUE_BYTES_IN_KEY_MAX = 64;
+const NONE: ReadonlyMap<string, string> = new Map();
 
 /**
  * Also refuses what would spoil a batch for its other members, since they would fail with it.
  *
+ * @param valueKeys of inputs without a batch axis, as far as they have been made (input-values.ts).
  * @throws ServingError invalid-argument, naming input, bound and value: a wrong number of bytes, an extent beyond the last bucket, a wrong
  *   number of axes, rows that differ between inputs, a mask that does not match what it masks.
  */
-export function shareGroup(spec: ModelSpec, inputs: readonly Tensor[]): ShareGroup {
+export function shareGroup(
+  spec: ModelSpec,
+  inputs: readonly Tensor[],
+  valueKeys: ReadonlyMap<string, string> = NONE,
+): ShareGroup {
   const parts: string[] = [];
   let extent: number | null = null;
   let ownExtent: number | null = null;
@@ -50,7 +55,8 @@ export function shareGroup(spec: ModelSpec, inputs: readonly Tensor[]): ShareGro
       ownExtent ??= tensor.shape[input.variable!.axis]!;
     }
     if (input.mask !== true) parts.push(shapeKey(input, tensor, own));
-    if (input.batchAxis === null && spec.batchSizeMax > 0) parts.push(valueKey(tensor));
+    if (input.batchAxis === null && spec.batchSizeMax > 0)
+      parts.push(valueKeys.get(input.name) ?? atOnce(valueKey(tensor)));
   }
   for (const input of spec.inputs) if (input.mask === true) checkMask(input, given.get(input.name), ownExtent);
   return { key: parts.join(";"), extent };
@@ -86,11 +92,4 @@ function shapeKey(input: TensorSpec, tensor: Tensor, own: number | null): string
     key += `${axis === input.variable?.axis ? own : tensor.shape[axis]},`;
   }
   return key;
-}
-
-function valueKey(tensor: Tensor): string {
-  const { data } = tensor;
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-  if (bytes.length <= VALUE_BYTES_IN_KEY_MAX) return `=${bytes.toString("base64")}`;
-  return `#${createHash("sha256").update(bytes).digest("base64")}`;
 }

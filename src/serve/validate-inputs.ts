@@ -1,12 +1,11 @@
 /**
  * Does a request fit its model? Names, datatypes, shapes, batch extents, byte counts: everything that can be refused
- * before a request is queued. Texts follow Triton's where clients match on them.
+ * before a request is queued, but for the values (input-values.ts). Texts follow Triton's where clients match on them.
  */
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import { ServingError } from "../wire/serving-error.js";
 import { type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
 import { checkTensorBytes } from "../wire/tensor-bytes.js";
-import { valueProblem } from "./value-problem.js";
 
 const invalid = (message: string): ServingError => new ServingError("invalid-argument", message);
 /** Names in an error text; models with hundreds of inputs exist, and the text travels in a header over gRPC. */
@@ -90,8 +89,6 @@ function validateInput(model: ModelSpec, spec: TensorSpec, tensor: Tensor): numb
     elementCount(tensor.shape),
     tensor.data,
   );
-  const problem = valueProblem(model, spec, tensor);
-  if (problem !== null) throw invalid(`input '${tensor.name}' for model '${model.name}': ${problem}`);
   if (batchAxis === null) return null;
   const extent = tensor.shape[batchAxis]!;
   if (extent < 1 || extent > model.batchSizeMax)

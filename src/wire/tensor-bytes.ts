@@ -1,6 +1,7 @@
 /**
  * Checks that a tensor's bytes are what its datatype and shape say, and reads and writes BYTES elements.
  */
+import { lengthAt } from "./bytes-tensor.js";
 import { INFER_LIMITS, tooMany } from "./infer-limits.js";
 import { describe } from "./infer-parameters.js";
 import { ServingError } from "./serving-error.js";
@@ -63,18 +64,19 @@ export function checkTensorBytes(
 }
 
 function checkBytesElements(where: string, shape: readonly number[], elements: number, data: Uint8Array): void {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  // Read once: of a Buffer it is a call, and there may be a million elements.
+  const { byteLength } = data;
   let offset = 0;
   let count = 0;
   // One element too many is enough to know: the rest may be millions.
-  while (offset < data.byteLength && count <= elements) {
-    const left = data.byteLength - offset;
+  while (offset < byteLength && count <= elements) {
+    const left = byteLength - offset;
     if (left < 4)
       throw new ServingError(
         "invalid-argument",
         `${where}: element ${count} of BYTES data needs 4 bytes of length, got ${left}`,
       );
-    const length = view.getUint32(offset, true);
+    const length = lengthAt(data, offset);
     if (length > left - 4)
       throw new ServingError(
         "invalid-argument",
@@ -107,10 +109,9 @@ export function packBytes(elements: readonly Uint8Array[]): Uint8Array {
 
 /** Splits BYTES data into views of its elements. The data must have passed `checkTensorBytes`. */
 export function unpackBytes(data: Uint8Array): Uint8Array[] {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const elements: Uint8Array[] = [];
   for (let offset = 0; offset < data.byteLength; ) {
-    const length = view.getUint32(offset, true);
+    const length = lengthAt(data, offset);
     elements.push(data.subarray(offset + 4, offset + 4 + length));
     offset += 4 + length;
   }

@@ -2,6 +2,7 @@
 import type { Tensor as OrtTensorType } from "onnxruntime-node";
 import { readBytesElements, textProblem } from "../wire/bytes-tensor.js";
 import { ServingError } from "../wire/serving-error.js";
+import { atOnce } from "../wire/sliced.js";
 import { byteCountProblem, DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensor.js";
 import { packBytes } from "../wire/tensor-bytes.js";
 import { ort } from "./onnx-runtime.js";
@@ -41,7 +42,7 @@ export function toOrt(tensor: Tensor): OrtTensorType {
   const count = elementCount(tensor.shape);
   if (tensor.datatype === "BYTES") {
     const elements = readBytesElements(tensor.name, tensor.data, count);
-    const problem = textProblem(tensor.data);
+    const problem = atOnce(textProblem(tensor.data));
     if (problem !== null) throw new ServingError("invalid-argument", `BYTES tensor '${tensor.name}': ${problem}`);
     // Not a TextDecoder: that takes a leading byte order mark away.
     const strings = elements.map((e) => Buffer.from(e.buffer, e.byteOffset, e.byteLength).toString("utf8"));

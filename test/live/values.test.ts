@@ -9,13 +9,15 @@ import { serverConfigFrom } from "../../src/config/server.js";
 import { parseSource } from "../../src/config/source.js";
 import { type RunningServer, runServer } from "../../src/serve/running-server.js";
 import { parseLossless } from "../../src/wire/lossless-json.js";
+import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import {
   GRPCInferenceServiceClient,
   ModelInferRequest,
   type ModelInferResponse,
 } from "../../src/wire/proto/inference.js";
+import { SLICE_BYTES } from "../../src/wire/sliced.js";
 import { packBytes } from "../../src/wire/tensor-bytes.js";
-import { binaryBody, unary } from "../doors/harness.js";
+import { binaryBody, unary, until } from "../doors/harness.js";
 import { KINDS, type Kind } from "../support/datatypes.js";
 import { buildOnnx } from "../support/onnx-builder.js";
 
@@ -93,6 +95,11 @@ beforeAll(async () => {
     put(`${name}-rows`, kinds, ["batch", "n"]);
     put(`${name}-scalars`, kinds, []);
   }
+  put(
+    "bits",
+    KINDS.filter(({ datatype }) => datatype === "BOOL"),
+    ["batch", "n"],
+  );
   const text = `
 http: { port: 0 }
 grpc: { port: 1 }
@@ -250,3 +257,51 @@ test.each(Object.keys(WAYS))(
   },
   60_000,
 );
+
+test("values: a large input is looked at between other requests, and refused or served after them", async () => {
+  const bytes = 3 * SLICE_BYTES;
+  const call = (data: Uint8Array) => {
+    const input = { name: "xBOOL", datatype: "BOOL", shape: [1, bytes], parameters: { binary_data_size: bytes } };
+    const { body, headers } = binaryBody({ inputs: [input], parameters: { binary_data_output: true } }, data);
+    return { method: "POST", body, headers: headers as Record<string, string> };
+  };
+  const url = `${running.httpUrl}/v2/models/bits/infer`;
+  const good = Buffer.alloc(bytes, 1);
+  const served = await fetch(url, call(good));
+  expect(
+    Buffer.from(await served.arrayBuffer())
+      .subarray(-bytes)
+      .equals(good),
+  ).toBe(true);
+  good[bytes - 1] = 2;
+  const refused = await fetch(url, call(good));
+  expect([refused.status, await refused.json()]).toEqual([
+    400,
+    expect.objectContaining({ error: expect.stringContaining(`element ${bytes - 1} must be 0 or 1`) }),
+  ]);
+  // The gateway itself: nothing is called before it has looked at the rest, and never once it was cancelled.
+  const ends: string[] = [];
+  const infer = (end: string, data: Uint8Array) =>
+    running.server.infer(
+      {
+        model: "bits",
+        version: "",
+        id: "",
+        inputs: [{ name: "xBOOL", datatype: "BOOL", shape: [1, bytes], data }],
+        outputs: [],
+        receivedAt: monotonicNow(),
+        timeoutUs: null,
+        transportDeadlineAt: null,
+        parameters: {},
+        traceparent: null,
+        byteLength: bytes,
+      },
+      { onReply: () => ends.push(`${end} served`), onError: ({ code }) => ends.push(`${end} ${code}`) },
+    );
+  infer("cancelled", good)();
+  infer("wrong", good);
+  infer("right", Buffer.alloc(bytes));
+  expect(ends).toEqual([]);
+  await until(() => ends.length === 2, "both answered");
+  expect(ends).toEqual(["wrong invalid-argument", "right served"]);
+});
