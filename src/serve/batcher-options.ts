@@ -1,4 +1,4 @@
-/** What `createScheduler` takes, checked before anything runs: its caller may be JavaScript, where types say nothing. */
+/** What `createScheduler` and `submit` take, checked before anything runs: their caller may be JavaScript, where types say nothing. */
 import { z } from "zod";
 import { validatePolicyOptions } from "../config/policy-options.js";
 import { IssueList, sourceOf } from "../config/source.js";
@@ -25,6 +25,25 @@ const schema = z.strictObject({
   policy_options: z.record(z.string(), z.unknown()).default({}),
   queue_max: z.int().min(1).max(1_000_000).default(10_000),
 });
+
+const submitSchema = z.strictObject({
+  timeout_ms: z.number().positive().optional(),
+  signal: z
+    .custom<AbortSignal>(
+      (value) => typeof (value as AbortSignal)?.addEventListener === "function",
+      "must be an AbortSignal",
+    )
+    .optional(),
+});
+
+/** What `submit` takes beside the item. @throws ConfigError */
+export function checkSubmitOptions(options: unknown): { timeoutUs?: number; signal?: AbortSignal } {
+  const { timeout_ms, signal } = validate(submitSchema, sourceOf(options, "submit"));
+  return {
+    ...(timeout_ms === undefined ? {} : { timeoutUs: sloUsFromMs(timeout_ms) }),
+    ...(signal === undefined ? {} : { signal }),
+  };
+}
 
 export interface CheckedBatcherOptions {
   /** See core/latency: l(1), l(2), ... in µs. */

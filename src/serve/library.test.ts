@@ -34,8 +34,25 @@ describe("createScheduler", () => {
     });
     await expect(batcher.submit(1, { timeout_ms: 10 })).rejects.toMatchObject({
       code: "deadline-exceeded",
-      details: { reason: "infeasible" },
+      message: expect.stringMatching(/\(deadline 10000 us, an item alone takes 51000 us\)$/),
+      details: { reason: "infeasible", deadlineUs: 10_000 },
     });
+  });
+
+  it.each<[string, unknown, string]>([
+    ["misspelt", { timeout: 5 }, "submit: timeout: unknown key; did you mean timeout_ms?"],
+    ["a text", { timeout_ms: "5" }, 'submit: timeout_ms: must be a number; was "5"'],
+    ["no time", { timeout_ms: 0 }, "submit: timeout_ms: must be greater than 0; was 0"],
+    ["for ever", { timeout_ms: Number.POSITIVE_INFINITY }, "submit: timeout_ms: must be a number"],
+    ["no signal", { signal: 1 }, "submit: signal: must be an AbortSignal; was 1"],
+    ["a number", 5, "submit: must be a mapping; was 5"],
+    ["null", null, "submit: must be a mapping; was null"],
+  ])("refuses options of an item, and holds nothing of it: %s", async (_what, options, message) => {
+    batcher = createScheduler({ ...right });
+    const refused = batcher.submit(1, options as never);
+    await expect(refused).rejects.toBeInstanceOf(ConfigError);
+    await expect(refused).rejects.toThrow(message);
+    expect(batcher.pending).toBe(0);
   });
 
   it("fails only the bad item of a batch, with its error as cause", async () => {

@@ -10,11 +10,10 @@ import { violated } from "../core/invariant.js";
 import { ProfiledLatency } from "../core/latency.js";
 import { DROP_REASONS, DROPPED, FAIL_CAUSES, FAIL_DRAINING, FAIL_INTERNAL, FAILED } from "../core/outcome.js";
 import { Scheduler } from "../core/scheduler.js";
-import { sloUsFromMs } from "../core/time.js";
 import { type LivePolicy, type LiveQueueSpec, livePolicy } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
-import { checkBatcherOptions } from "./batcher-options.js";
+import { checkBatcherOptions, checkSubmitOptions } from "./batcher-options.js";
 import { dropEnding, failEnding, LATE_ENDING } from "./endings.js";
 import { Slots } from "./slots.js";
 
@@ -44,7 +43,7 @@ export interface SubmitOptions {
 }
 
 export interface Batcher<Item, Result> {
-  /** @returns the item's result. Rejects with ServingError: deadline-exceeded, resource-exhausted, cancelled, unavailable, or internal with `run`'s error as cause. */
+  /** @returns the item's result. Rejects with ConfigError (wrong options) or ServingError: deadline-exceeded, resource-exhausted, cancelled, unavailable, or internal with `run`'s error as cause. */
   submit(item: Item, options?: SubmitOptions): Promise<Result>;
   /** Refuses new items, fails what waits, and resolves when what runs has ended. */
   close(): Promise<void>;
@@ -54,6 +53,7 @@ export interface Batcher<Item, Result> {
 
 interface Waiting<Item, Result> {
   readonly item: Item;
+  readonly timeoutUs: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: ServingError) => void;
   handle: number;
@@ -73,6 +73,8 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
   private readonly key: number;
   private readonly slots: Slots<Waiting<Item, Result>>;
   private readonly queueMax: number;
+  private readonly sloUs: number;
+  private readonly latency: ProfiledLatency;
   private timer: NodeJS.Timeout | null = null;
   private isClosed = false;
   private running = 0;
@@ -83,6 +85,8 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
     this.options = options;
     const { table, sloUs, concurrency, queueMax, window } = checkBatcherOptions(options);
     this.queueMax = queueMax;
+    this.sloUs = sloUs;
+    this.latency = new ProfiledLatency(table);
     const inside = concurrency * 2 * (table.length - 2);
     this.slots = new Slots(this.queueMax + inside);
     this.scheduler = new Scheduler(
@@ -102,7 +106,7 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
       },
     );
     const spec: LiveQueueSpec = {
-      latency: new ProfiledLatency(table),
+      latency: this.latency,
       sloUs,
       lengthMax: this.queueMax,
       window,
@@ -119,13 +123,13 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
   submit(item: Item, options: SubmitOptions = {}): Promise<Result> {
     return new Promise((resolve, reject) => {
       if (this.isClosed) throw new ServingError("unavailable", "the scheduler is closed", { reason: "draining" });
-      const { signal } = options;
+      const { timeoutUs = this.sloUs, signal } = checkSubmitOptions(options);
       if (signal?.aborted === true)
         throw new ServingError("cancelled", "the item was cancelled", { reason: "cancelled" });
-      const timeoutUs = sloUsFromMs(positive("timeout_ms", options.timeout_ms ?? this.options.slo_ms));
       const now = this.now();
       const waiting: Waiting<Item, Result> = {
         item,
+        timeoutUs,
         resolve,
         reject,
         handle: -1,
@@ -227,9 +231,15 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
     const ending = outcome === DROPPED ? dropEnding(reason) : outcome === FAILED ? failEnding(reason) : LATE_ENDING;
     const name = outcome === DROPPED ? DROP_REASONS[reason]! : outcome === FAILED ? FAIL_CAUSES[reason]! : "late";
     const isByRun = outcome === FAILED && waiting.cause !== undefined;
+    const { timeoutUs } = waiting;
+    const text =
+      ending.code === "deadline-exceeded"
+        ? `${ending.text} (deadline ${timeoutUs} us, an item alone takes ${Math.round(this.latency.execUs[1]!)} us)`
+        : ending.text;
     waiting.reject(
-      new ServingError(ending.code, isByRun ? failureOf(waiting.cause) : ending.text, {
+      new ServingError(ending.code, isByRun ? failureOf(waiting.cause) : text, {
         reason: name,
+        deadlineUs: timeoutUs,
         ...(waiting.cause === undefined ? {} : { cause: waiting.cause }),
       }),
     );
@@ -251,9 +261,4 @@ function wrongResult(results: unknown, count: number): string | null {
 function failureOf(cause: unknown): string {
   if (cause instanceof WrongResult) return cause.message;
   return `run failed: ${cause instanceof Error ? cause.message : String(cause)}`;
-}
-
-function positive(field: string, value: number): number {
-  if (!(value > 0 && Number.isFinite(value))) throw new RangeError(`${field} must be above 0; was ${value}`);
-  return value;
 }
