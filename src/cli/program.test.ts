@@ -239,6 +239,11 @@ describe("rubato check", () => {
     expect(code).toBe(2);
     expect(stderr).toMatch(/^.*: bad: bad\/rubato\.yaml:2: .*slo_ms.*-50/);
   });
+  it("of a model's config.pbtxt it says what to check instead", async () => {
+    const { code, stderr } = await rubato("check", put("config.pbtxt", "max_batch_size: 8\n"));
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/config\.pbtxt: is part of a model: check the repository that holds it, /);
+  });
   it("refuses what is neither, and folders of nothing", async () => {
     expect((await rubato("check", put("x.yaml", "a: 1\n"))).stderr).toMatch(
       /x\.yaml: must be a scenario .* or a server configuration .*; has keys a/,

@@ -719,6 +719,16 @@ describe("bad input", () => {
   it("the scenario that the cases spoil is itself accepted", () => {
     expect(loadScenarioFrom(parseSource(GOOD, "good.yaml")).models).toHaveLength(1);
   });
+  it("only the first error of syntax is told: what a parser says after it is guesswork", () => {
+    const prose = "# Rubato\n\nServes: networks [on time\n\n- `a`: b\n```sh\ncurl: {\n";
+    expect(refusal(() => parseSource(prose, "bad.yaml")).split("\n")).toHaveLength(1);
+  });
+  it("a mapping that may have two forms is held against the one that its misspelt keys come from", () => {
+    const text = withModel("{name: a, profile: {alpha: 1, beta: 5}, slo_ms: 25}");
+    const said = refusal(() => loadScenarioFrom(parseSource(text, "bad.yaml")));
+    expect(said).toContain("profile.alpha: unknown key; did you mean alpha_ms?");
+    expect(said).not.toContain("table_ms: is required");
+  });
   it("JSON is held to JSON, with the line of the error", () => {
     expect(refusal(() => parseSource('{\n  "accelerators": 2,\n}', "bad.json"))).toMatch(
       /bad\.json(:\d+)?: must be JSON/,

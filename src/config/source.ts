@@ -68,7 +68,9 @@ export function parseSource(text: string, file: string): Source {
   if (file.endsWith(".json")) refuseYamlInJson(text, file);
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, strict: true });
-  const issues: ConfigIssue[] = document.errors.map((error) => ({
+  // After the first error of syntax the parser guesses, and so would its reader.
+  const errors = document.errors.filter(({ code }, index) => index === 0 || code === "DUPLICATE_KEY");
+  const issues: ConfigIssue[] = errors.map((error) => ({
     line: lines.linePos(error.pos[0]).line,
     field: "",
     message: error.message,

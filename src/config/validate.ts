@@ -141,13 +141,19 @@ function bestBranch(branches: readonly (readonly ZodIssue[])[]): readonly ZodIss
   for (const branch of branches) {
     if (branch.some((issue) => isWrongType(issue))) continue;
     let count = 0;
-    for (const issue of branch) count += issue.code === "unrecognized_keys" ? issue.keys.length : 1;
+    for (const issue of branch) count += issue.code === "unrecognized_keys" ? unknownCount(issue.keys, branch) : 1;
     if (count < bestCount) {
       best = branch;
       bestCount = count;
     }
   }
   return best;
+}
+
+/** A misspelt key is missing under its right name as well: one mistake of the author, not two. */
+function unknownCount(keys: readonly string[], branch: readonly ZodIssue[]): number {
+  const missing = branch.filter(({ path }) => path.length === 1).map(({ path }) => String(path[0]));
+  return keys.filter((key) => nearest(key, missing) === null).length;
 }
 
 function isWrongType(issue: ZodIssue): boolean {

@@ -8,6 +8,7 @@ import { ServingError } from "../wire/serving-error.js";
 import { type Answer, answerDropped, answerFailed, LOAD_CAUSES, LOAD_REASONS } from "./answer.js";
 import { arrivalTimes } from "./arrivals.js";
 import { parseDataFile } from "./data-file.js";
+import { ErrorTexts } from "./error-texts.js";
 import { GrpcSender } from "./grpc-sender.js";
 import { HttpSender } from "./http-sender.js";
 import { makeSamples, parseLengths } from "./inputs.js";
@@ -66,9 +67,6 @@ export function collectorOf(options: LoadOptions, targets: readonly Target[]): O
 const BACKLOG_US = 2_000_000;
 /** Names counted apart; the rest are "other": a server may put anything in a reason. */
 const NAMES_MAX = 64;
-/** Error texts that are kept, and how much of each. */
-export const ERRORS_MAX = 8;
-const ERROR_LETTERS_MAX = 300;
 const OUTSTANDING_FULL = answerDropped("generator-outstanding-full", "not-sent");
 const UNANSWERED = answerFailed("client-timeout");
 
@@ -90,7 +88,7 @@ export class Generator {
   readonly #recent = new Histogram();
   readonly #statuses = new Map<string, number>();
   readonly #reasons = new Map<string, number>();
-  readonly #errors = new Map<string, number>();
+  readonly #errors = new ErrorTexts();
   readonly #outstanding = new Set<Ticket>();
   readonly #chooseTarget: () => number;
   readonly #chooseSample: () => number;
@@ -179,7 +177,7 @@ export class Generator {
       unsent,
       statuses: Object.fromEntries(this.#statuses),
       reasons: Object.fromEntries(this.#reasons),
-      errors: Object.fromEntries(this.#errors),
+      errors: this.#errors.toJSON(),
     };
   }
 
@@ -226,8 +224,7 @@ export class Generator {
     if (this.#isCounted(ticket)) {
       addName(this.#statuses, answer.status);
       if (answer.reason !== "") addName(this.#reasons, answer.reason);
-      const text = answer.text.slice(0, ERROR_LETTERS_MAX).trim();
-      if (text !== "" && (this.#errors.has(text) || this.#errors.size < ERRORS_MAX)) addName(this.#errors, text);
+      this.#errors.add(answer.text);
     }
     this.#onEnded(answer);
   }

@@ -4,7 +4,8 @@ import { Histogram } from "../measure/histogram.js";
 import type { LatencyQuantiles, Report } from "../measure/report.js";
 import type { LoadReason } from "./answer.js";
 import { meanRate } from "./arrivals.js";
-import { ERRORS_MAX, type GeneratorResult, targetNames } from "./generator.js";
+import { ErrorTexts } from "./error-texts.js";
+import { type GeneratorResult, targetNames } from "./generator.js";
 import type { LoadOptions } from "./load-options.js";
 import type { Target } from "./target.js";
 
@@ -33,7 +34,7 @@ export interface LoadReport extends Report {
   readonly statuses: Readonly<Record<string, number>>;
   /** Counted requests by the reason the server gave. */
   readonly reasons: Readonly<Record<string, number>>;
-  /** Counted requests by what was said of their failure: at most eight texts, the first that differ. */
+  /** Counted requests by what was said of their failure: at most eight texts, the first that differ in more than numbers. */
   readonly errors: Readonly<Record<string, number>>;
   /** Processor time of the generator's process per second: near its number of threads, it is the bottleneck. */
   readonly generator_cores: number;
@@ -90,7 +91,7 @@ export function makeLoadReport(evidence: LoadEvidence): LoadReport {
     lag_ms: latencyQuantiles(lag),
     statuses: addUp(results.map((result) => result.statuses)),
     reasons: addUp(results.map((result) => result.reasons)),
-    errors: Object.fromEntries(Object.entries(addUp(results.map((result) => result.errors))).slice(0, ERRORS_MAX)),
+    errors: textsOf(results),
     generator_cores: evidence.generatorCores,
   };
 }
@@ -125,6 +126,12 @@ function voidReasons(
         "opened); raise --outstanding and the limit of open files",
     );
   return reasons;
+}
+
+function textsOf(results: readonly GeneratorResult[]): Record<string, number> {
+  const texts = new ErrorTexts();
+  for (const { errors } of results) for (const [text, count] of Object.entries(errors)) texts.add(text, count);
+  return texts.toJSON();
 }
 
 function addUp(parts: readonly Readonly<Record<string, number>>[]): Record<string, number> {

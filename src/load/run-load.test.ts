@@ -122,14 +122,14 @@ describe("load", { retry: 2 }, () => {
     const stub = await grpc({
       reply: ({ number }) => ({
         status: 500,
-        body: JSON.stringify({ error: number === 0 ? long : `row ${number} is bad` }),
+        body: JSON.stringify({ error: number === 0 ? long : `row ${number} ${"y".repeat(number % 10)} is bad` }),
       }),
     });
     const { report, latencies } = await runLoad(loadOf([`${stub.origin}/m`], 100, { warmupS: 0, workers: 1 }));
     const texts = Object.keys(report.errors);
     expect(texts).toHaveLength(8);
     expect(texts[0]).toHaveLength(300);
-    expect(texts[7]).toBe("row 7 is bad");
+    expect(texts[7]).toBe("row 7 yyyyyyy is bad");
     expect(loadReportText(report, latencies)).toContain("  1 x line one line two xxx");
   });
 

@@ -95,6 +95,11 @@ export interface CheckResult {
 export function checkTarget(target: string, settings: CheckSettings, server: () => ServerConfig): CheckResult {
   const stat = statSync(target, { throwIfNoEntry: false });
   if (stat?.isDirectory() !== true) {
+    if (target.endsWith(".pbtxt") && stat !== undefined) {
+      const folder = path.dirname(path.dirname(path.resolve(target)));
+      const message = `is part of a model: check the repository that holds it, ${folder}`;
+      throw new ConfigError(target, [{ line: null, field: "", message }]);
+    }
     if (target.endsWith(".onnx")) return { checked: [checkFolder(target, server)], skipped: [] };
     const checked = checkFile(target, settings) ?? failed(target, null, unknownKind(readSource(target)));
     return { checked: [checked, ...modelsOf(checked)], skipped: [] };
