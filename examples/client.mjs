@@ -1,6 +1,6 @@
 // A small client of the Open Inference Protocol: the same `infer` over HTTP (plain fetch, binary tensors) and gRPC.
 //
-//   const client = connect(optionsFromArguments());
+//   const client = await connect(optionsFromArguments("mine.mjs [flags]"));
 //   const { outputs, ms } = await client.infer("embedder", [tensor("input_ids", "INT64", [1, 7], ids), ...], { timeoutMs: 50 });
 //
 // A server that cannot answer in time says so at once; that is thrown as `Refused`, with its reason and its estimate.
@@ -57,8 +57,19 @@ export function tensor(name, datatype, shape, data) {
   return { name, datatype, shape, data };
 }
 
-/** Flags that every example takes. */
-export function optionsFromArguments(more = {}) {
+const HELP = `  --http URL        where the HTTP door is (default http://127.0.0.1:8000)
+  --grpc HOST:PORT  where the gRPC door is (default 127.0.0.1:8001)
+  --protocol NAME   http or grpc (default http)
+  --timeout-ms MS   the deadline of each request
+  --help            this`;
+
+/**
+ * Flags that every example takes.
+ *
+ * @param usage what the example takes beside them, for --help.
+ * @param more flags of its own, as `parseArgs` has them.
+ */
+export function optionsFromArguments(usage, more = {}) {
   const options = {
     http: { type: "string", default: "http://127.0.0.1:8000" },
     grpc: { type: "string", default: "127.0.0.1:8001" },
@@ -75,13 +86,12 @@ export function optionsFromArguments(more = {}) {
     if (timeout !== undefined && !(Number(timeout) > 0))
       throw new RangeError(`--timeout-ms must be a number above 0; was ${timeout}`);
     if (values.help) {
-      console.log(
-        `flags: ${Object.keys(options)
-          .map((name) => `--${name}`)
-          .join(" ")}`,
-      );
+      console.log(`usage: node examples/${usage}\n\n${HELP}`);
       process.exit(0);
     }
+    if (!/^https?:\/\/[^/]/.test(values.http))
+      throw new RangeError(`--http must be http://HOST:PORT; was ${values.http}`);
+    if (!/^[^/]+:\d+$/.test(values.grpc)) throw new RangeError(`--grpc must be HOST:PORT; was ${values.grpc}`);
     return { ...values, positionals, timeoutMs: timeout === undefined ? undefined : Number(timeout) };
   } catch (error) {
     console.error(error.message);
@@ -115,6 +125,8 @@ export function connectHttp(base) {
         headers: { "content-type": "application/octet-stream", "inference-header-content-length": `${json.length}` },
         body: Buffer.concat([json, ...inputs.map(({ data }) => bytesOf(data))]),
         signal: timeoutMs === undefined ? undefined : AbortSignal.timeout(Math.ceil(timeoutMs) + GRACE_MS),
+      }).catch((error) => {
+        throw error.cause?.code === "ECONNREFUSED" ? unreachable(base, error.cause.message) : error;
       });
       const body = Buffer.from(await response.arrayBuffer());
       const elapsed = performance.now() - startedAt;
@@ -180,7 +192,8 @@ export async function connectGrpc(address) {
       const startedAt = performance.now();
       return new Promise((resolve, reject) => {
         client.modelInfer(request, options, (error, response) => {
-          if (error) reject(refusedByGrpc(error, codes));
+          if (error)
+            reject(isUnreachable(error, status) ? unreachable(address, error.details) : refusedByGrpc(error, codes));
           else resolve({ ...fromGrpc(response), ms: performance.now() - startedAt });
         });
       });
@@ -196,6 +209,14 @@ function fromGrpc(response) {
   });
   return { outputs, parameters: mapValues(response.parameters, (p) => p.parameterChoice?.value) };
 }
+
+/** No answer of the server: there is none at that address, or it speaks something else. The server's own have a reason. */
+function isUnreachable({ code, metadata }, status) {
+  return [status.UNAVAILABLE, status.UNIMPLEMENTED].includes(code) && metadata?.get("rubato-reason").length === 0;
+}
+
+const unreachable = (where, said) =>
+  new Error(`no such server at ${where} (\`npm start\` starts one, --http and --grpc name another): ${said}`);
 
 /** Reason and times travel in the trailing metadata. */
 function refusedByGrpc(error, codes) {

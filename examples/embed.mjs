@@ -15,7 +15,7 @@ const SENTENCES = [
 ];
 
 await runExample(async () => {
-  const options = optionsFromArguments();
+  const options = optionsFromArguments('embed.mjs [flags] ["a sentence" "another" ...]');
   const client = await connect(options);
   const sentences = options.positionals.length > 1 ? options.positionals : SENTENCES;
   const timeoutMs = options.timeoutMs ?? 150;

@@ -9,7 +9,9 @@ import { connect, optionsFromArguments, Refused, runExample, showRefusal } from 
 import { FRAME, RATE, readWav, SpeechStream, segments } from "./speech.mjs";
 
 await runExample(async () => {
-  const options = optionsFromArguments({ live: { type: "boolean", default: false } });
+  const options = optionsFromArguments("find-speech.mjs [--live] [flags] [speech.wav]", {
+    live: { type: "boolean", default: false },
+  });
   const client = await connect(options);
   const samples = readWav(options.positionals[0] ?? fileURLToPath(new URL("speech.wav", import.meta.url)));
   const timeoutMs = options.timeoutMs ?? 16;

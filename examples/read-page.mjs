@@ -9,7 +9,7 @@ import { connect, optionsFromArguments, runExample, showRefusal } from "./client
 import { detectorInputs, pixels, readPage } from "./page.mjs";
 
 await runExample(async () => {
-  const options = optionsFromArguments();
+  const options = optionsFromArguments("read-page.mjs [flags] [page.png]");
   const client = await connect(options);
   const file = options.positionals[0] ?? fileURLToPath(new URL("page.png", import.meta.url));
   const timeoutMs = options.timeoutMs ?? 5000; // a page is read, not watched: time for a machine that does other things too

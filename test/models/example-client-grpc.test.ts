@@ -2,6 +2,8 @@
  * The examples' gRPC client against a hand-written service that checks the request. The service is made from the .proto
  * file at run time by a loader that others wrote; the client uses the code that the build generates from it.
  */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import path from "node:path";
 import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
@@ -17,10 +19,11 @@ interface Client {
   close(): void;
 }
 interface ClientModule {
+  readonly Refused: new () => Error;
   connectGrpc(address: string): Promise<Client>;
   tensor(name: string, datatype: string, shape: number[], data: unknown): InputTensor;
 }
-const { connectGrpc, tensor } = await example<ClientModule>("client.mjs");
+const { connectGrpc, Refused, tensor } = await example<ClientModule>("client.mjs");
 
 const loaded = grpc.loadPackageDefinition(
   loadSync(path.join(root, "src", "wire", "proto", "inference.proto"), { keepCase: true, longs: String, arrays: true }),
@@ -109,4 +112,19 @@ describe("example client over gRPC", () => {
       retryAfterS: undefined,
     });
   });
+});
+
+it("an address at which nobody, or something else, listens is no refusal: it is said once, and what to do", async () => {
+  const other = createServer((_request, response) => response.writeHead(404).end());
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const { port } = other.address() as AddressInfo;
+  const toOther = await connectGrpc(`127.0.0.1:${port}`);
+  await expect(toOther.infer("m", [])).rejects.toThrow(`no such server at 127.0.0.1:${port}`);
+  toOther.close();
+  await new Promise((resolve) => other.close(resolve));
+  const toNobody = await connectGrpc(`127.0.0.1:${port}`);
+  const refused = toNobody.infer("m", []);
+  await expect(refused).rejects.toThrow(`no such server at 127.0.0.1:${port} (\`npm start\` starts one`);
+  await expect(refused).rejects.not.toBeInstanceOf(Refused);
+  toNobody.close();
 });

@@ -123,3 +123,13 @@ describe("example client", () => {
     expect(() => tensor("x", "FP16", [1], new Uint16Array(1))).toThrow(/FP16/);
   });
 });
+
+it("where nobody listens it says so, and what to do", async () => {
+  const gone = createServer();
+  await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
+  const { port } = gone.address() as AddressInfo;
+  await new Promise((resolve) => gone.close(resolve));
+  await expect(connectHttp(`http://127.0.0.1:${port}`).infer("m", [])).rejects.toThrow(
+    `no such server at http://127.0.0.1:${port} (\`npm start\` starts one`,
+  );
+});
