@@ -9,9 +9,11 @@ import { type ErrorCode, ServingError } from "../wire/serving-error.js";
 import type { Fault, LogLevel } from "../wire/worker-protocol.js";
 import { CrashBreaker } from "./crash-breaker.js";
 import { checkGroups, type ProcessPoolOptions, seatPlan } from "./pool-plan.js";
+import { SpareDescriptors } from "./spare-descriptors.js";
 import { Turnstile } from "./turnstile.js";
 import type { AcceleratorIndex, BatchTiming, PoolEvent, RunBatch, WorkerPool } from "./worker-pool.js";
 import { type LoadedModel, type SeatOptions, WorkerSeat } from "./worker-seat.js";
+import { WorkerWarden } from "./worker-warden.js";
 
 export type { PoolLog, ProcessPoolOptions } from "./pool-plan.js";
 
@@ -42,6 +44,8 @@ export class ProcessPool implements WorkerPool {
   private readonly warmUps = new Turnstile();
   private readonly reloads = new Turnstile();
   private readonly loads = new Turnstile();
+  private readonly warden = new WorkerWarden();
+  private readonly spare = new SpareDescriptors();
   private readonly log: (level: LogLevel, message: string) => void;
   private onEvent: ((event: PoolEvent) => void) | null = null;
   private nextHandle = 1;
@@ -265,6 +269,7 @@ export class ProcessPool implements WorkerPool {
   async stop(graceMs: number): Promise<void> {
     this.stopping = true;
     await Promise.all(this.seats.map((seat) => seat.stop(graceMs)));
+    this.warden.end();
   }
 
   private seatOf(accelerator: AcceleratorIndex): WorkerSeat {
@@ -288,6 +293,12 @@ export class ProcessPool implements WorkerPool {
       models: () => [...this.models.values()].flat().filter((model) => model.spec.group === plan.group.name),
       blame: (models: readonly string[]) => this.blame(models),
       reloads: this.reloads,
+      spare: this.spare,
+      processChanged: () => {
+        // What an ended one held is free again.
+        this.spare.topUp();
+        if (!this.stopping) this.warden.watch(this.seats.map(({ pid }) => pid).filter((pid) => pid !== 0));
+      },
     };
   }
 

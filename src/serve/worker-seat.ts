@@ -16,9 +16,16 @@ import { type Flight, FlightBook, type HangRule } from "./flight-book.js";
 import { HangWatch } from "./hang-watch.js";
 import { MemoryShortage } from "./memory-shortage.js";
 import { SeatParking } from "./seat-parking.js";
+import type { SpareDescriptors } from "./spare-descriptors.js";
 import type { Turnstile } from "./turnstile.js";
 import type { PoolEvent, RunBatch } from "./worker-pool.js";
-import { type Hello, type Request, type WorkerExit, WorkerProcess } from "./worker-process.js";
+import {
+  type Hello,
+  type Request,
+  type WorkerExit,
+  WorkerProcess,
+  type WorkerProcessHandlers,
+} from "./worker-process.js";
 
 export interface LoadedModel {
   readonly handle: number;
@@ -58,6 +65,9 @@ export interface SeatOwner {
   delays(model: string, isOverdue: boolean): void;
   /** Models that a process held before are loaded here one at a time: a restart of all is not a storm. */
   readonly reloads: Turnstile;
+  readonly spare: SpareDescriptors;
+  /** It has another process, or none. */
+  processChanged(): void;
 }
 
 /** A process that served this long is healthy: its next back-off starts small again. */
@@ -126,7 +136,7 @@ export class WorkerSeat {
 
   /** Spawns, loads what the owner holds, joins. Rejects when the process cannot start; then it is tried again by nobody. */
   async start(): Promise<void> {
-    const child = new WorkerProcess(this.options.hello, {
+    const handlers: WorkerProcessHandlers = {
       onFinished: (record) => {
         if (this.land(record.slot, record.batch) === null) return;
         this.owner.emit({ kind: "finished", accelerator: this.options.first + record.slot, ...omitSlot(record) });
@@ -138,8 +148,10 @@ export class WorkerSeat {
       onMemory: (rssBytes) => this.checkMemory(rssBytes),
       onLog: (level, message) => this.owner.log(level, `worker ${child.pid}: ${message}`),
       onExit: (exit) => this.ended(child, exit),
-    });
+    };
+    const child = this.owner.spare.lend(() => new WorkerProcess(this.options.hello, handlers));
     this.process = child;
+    this.owner.processChanged();
     this.retiring = false;
     this.handles = new Set();
     this.isCondemned = false;
@@ -361,6 +373,7 @@ export class WorkerSeat {
   private ended(child: WorkerProcess, exit: WorkerExit): void {
     if (this.process !== child) return;
     this.process = null;
+    this.owner.processChanged();
     const { reason } = exit;
     const wasJoined = this.joined;
     const wasRetiring = this.retiring;
