@@ -270,6 +270,7 @@ export class ProcessPool implements WorkerPool {
     this.stopping = true;
     await Promise.all(this.seats.map((seat) => seat.stop(graceMs)));
     this.warden.end();
+    this.spare.end();
   }
 
   private seatOf(accelerator: AcceleratorIndex): WorkerSeat {
