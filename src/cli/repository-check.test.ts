@@ -7,6 +7,7 @@ import { serverConfigFrom } from "../config/server.js";
 import { sourceOf } from "../config/source.js";
 import { hostLimits } from "../serve/host-limits.js";
 import { silentLog } from "../serve/log.js";
+import { checkRepository } from "../serve/repository.js";
 import { RepositorySource } from "../serve/repository-source.js";
 import { reportError } from "./exit.js";
 import { buildProgram } from "./program.js";
@@ -103,6 +104,26 @@ describe("check says what serve says", () => {
         expect(code).toBe(2);
       }
     });
+
+  test("a model file beside models is warned of, with the cure", async () => {
+    put("m/1/model.onnx", plain);
+    put("net.onnx", plain);
+    const { code, stderr } = await rubato("check", root);
+    expect([code, stderr]).toEqual([0, "warning: a model is a folder: move net.onnx to net/1/model.onnx\n"]);
+    expect(checkRepository(root)).toEqual(["a model is a folder: move net.onnx to net/1/model.onnx"]);
+  });
+
+  test("serve names a folder that is not there, or no folder", async () => {
+    put("a.yaml", emulated);
+    for (const [target, text] of [
+      ["none", "no such folder"],
+      ["a.yaml", "must be a folder of models"],
+    ] as const) {
+      const full = path.join(root, target);
+      const { code, stderr } = await rubato("serve", "--models", full, "--http", "0", "--grpc", "0");
+      expect([code, stderr]).toEqual([2, `rubato: ${full}: ${text}\n`]);
+    }
+  });
 
   const models: [string, Record<string, string | Buffer>, string, object?][] = [
     [

@@ -32,20 +32,20 @@ export interface CheckedRepository {
  * @throws ConfigError: it is no repository.
  */
 export function checkModels(folder: string, server: ServerConfig | null): CheckedRepository {
-  const { models, errors } = repositoryOf(folder, server);
+  const { models, errors, strays } = repositoryOf(folder, server);
   return {
     models: models.map(wordsOf),
-    warnings: [...new Set(models.flatMap((spec) => [...(spec.warnings ?? []), ...tooTight(spec)]))],
+    warnings: [...strays, ...new Set(models.flatMap((spec) => [...(spec.warnings ?? []), ...tooTight(spec)]))],
     problems: errors.flatMap(({ name, message }) =>
       message.split("\n").map((line) => ({ line: null, field: name, message: line })),
     ),
   };
 }
 
-function repositoryOf(folder: string, server: ServerConfig | null): Repository {
+function repositoryOf(folder: string, server: ServerConfig | null): Repository & { strays: readonly string[] } {
   try {
-    checkRepository(folder, server?.modelControl === "explicit");
-    return readRepository(folder, server === null ? {} : servedBy(hostLimits(server)));
+    const strays = checkRepository(folder, server?.modelControl === "explicit");
+    return { ...readRepository(folder, server === null ? {} : servedBy(hostLimits(server))), strays };
   } catch (error) {
     if (!(error instanceof ServingError) || error.code !== "invalid-argument") throw error;
     const message = error.message.startsWith(`${folder}: `) ? error.message.slice(folder.length + 2) : error.message;

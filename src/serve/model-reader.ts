@@ -66,7 +66,7 @@ export function readVersions(repository: string, name: string, options: ReaderOp
     const { versions, ignored } = chooseVersions(folder, name, declared);
     const warnings = [
       ...(declared.triton?.warnings ?? []),
-      ...ignored.map((each) => `${name}/${each}: is no version: they are 1 to 2^63 - 1, without zeros before`),
+      ...ignored.map((each) => `${name}/${each}: is no version: they are ${VERSION_WORDS}`),
     ];
     const shared = { repository, folder, name, versions, warnings, ...declared };
     return versions.map((version) => new SpecReader(shared, version, options).read());
@@ -119,6 +119,8 @@ function readSmall(repository: string, file: string, shown: string): string | nu
   return readFileSync(file, "utf8");
 }
 
+const VERSION_WORDS = "1 to 2^63 - 1, without zeros before";
+
 /** A model whose file lies elsewhere needs no version folder and is version 1. */
 function chooseVersions(
   folder: string,
@@ -132,7 +134,7 @@ function chooseVersions(
   const found = readdirSync(folder).find((entry) => entry.endsWith(".onnx"));
   const instead = found === undefined ? "none" : `none, but ${name}/${found}: move it to ${name}/1/model.onnx`;
   throw new ModelFileError([
-    `${name}: must hold a version folder such as ${name}/1 (or rubato.yaml with model_file); was ${ignored.length > 0 ? ignored.join(", ") : instead}`,
+    `${name}: must hold a version folder such as ${name}/1 (or rubato.yaml with model_file); was ${ignored.length > 0 ? `${ignored.join(", ")}, and versions are ${VERSION_WORDS}` : instead}`,
   ]);
 }
 

@@ -12,13 +12,13 @@ const SERVED_MAX = 64;
 export interface VersionFolders {
   /** Increasing. */
   readonly versions: readonly string[];
-  /** Folders of digits that are none: 0, 007, beyond 2^63 - 1. */
+  /** Folders that look like one and are none: 0, 007, beyond 2^63 - 1, v1, -1. */
   readonly ignored: readonly string[];
 }
 
 /** @throws Error of the file system where the folder cannot be read. */
 export function versionFolders(folder: string): VersionFolders {
-  const numbered = readdirSync(folder).filter((name) => /^\d+$/.test(name) && isFolder(path.join(folder, name)));
+  const numbered = readdirSync(folder).filter((name) => /^[-v]?\d+$/i.test(name) && isFolder(path.join(folder, name)));
   const isVersion = (name: string): boolean => /^[1-9]\d{0,18}$/.test(name) && BigInt(name) <= VERSION_MAX;
   return {
     versions: numbered.filter(isVersion).sort(compareVersions),

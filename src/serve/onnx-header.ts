@@ -59,6 +59,21 @@ const DATATYPES: Readonly<Record<number, string>> = {
   13: "UINT64",
   16: "BF16",
 };
+/** What the format has and the protocol has not, by its name there. */
+const OTHER_TYPES: Readonly<Record<number, string>> = {
+  14: "COMPLEX64",
+  15: "COMPLEX128",
+  17: "FLOAT8E4M3FN",
+  18: "FLOAT8E4M3FNUZ",
+  19: "FLOAT8E5M2",
+  20: "FLOAT8E5M2FNUZ",
+  21: "UINT4",
+  22: "INT4",
+  23: "FLOAT4E2M1",
+};
+
+/** How a clone without Git LFS has a model's file. */
+const LFS_POINTER = "version https://git-lfs.github.com/spec/";
 
 const VALUES_MAX = 4096;
 /** An option is a number or a few; what is larger is a weight. */
@@ -89,6 +104,8 @@ export function readOnnxHeader(file: string): OnnxHeader {
 }
 
 function readModel(proto: ProtoFile): OnnxHeader {
+  if (proto.text({ from: 0, to: Math.min(proto.size, LFS_POINTER.length) }) === LFS_POINTER)
+    proto.fail(0, "is where Git LFS keeps the model, and not the model: fetch it with `git lfs pull`");
   let irVersion = 0;
   let opset = 0;
   const graphs: Span[] = [];
@@ -199,7 +216,10 @@ function readValue(proto: ProtoFile, span: Span): OnnxValue {
   });
   const datatype = DATATYPES[code];
   if (datatype === undefined)
-    proto.fail(span.from, `has '${name}' of element type ${code}, which the protocol cannot carry`);
+    proto.fail(
+      span.from,
+      `has '${name}' of element type ${OTHER_TYPES[code] ?? code}, which the protocol cannot carry`,
+    );
   if (datatype === "BF16")
     proto.fail(
       span.from,

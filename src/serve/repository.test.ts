@@ -221,7 +221,7 @@ describe("versions", () => {
     const specs = readVersions(root, "m");
     for (const { versions } of specs) expect(versions).toEqual(specs.map(({ version }) => version));
     expect(specs[0]!.warnings?.filter((text) => text.includes("is no version"))).toEqual(
-      ["0", "01", "9223372036854775808"].map(
+      ["0", "01", "9223372036854775808", "v3"].map(
         (name) => `m/${name}: is no version: they are 1 to 2^63 - 1, without zeros before`,
       ),
     );
@@ -453,11 +453,25 @@ describe("what is wrong is said, and the others are served", () => {
       { "b/1/model.onnx": "", "b/2/model.onnx": plain, "b/config.pbtxt": "version_policy { all { } }" },
       /b\/1\/model\.onnx is not an ONNX model/,
     ],
-    ["numbers that are no versions", { "b/007/model.onnx": plain }, /^b: must hold a version folder .*; was 007$/],
+    [
+      "numbers that are no versions",
+      { "b/007/model.onnx": plain },
+      /^b: must hold a version folder .*; was 007, and versions are 1 to 2\^63 - 1, without zeros before$/,
+    ],
     [
       "beyond 2^63 - 1",
       { "b/9223372036854775808/model.onnx": plain },
-      /^b: must hold a version folder .*; was 9223372036854775808$/,
+      /^b: must hold a version folder .*; was 9223372036854775808, and versions are/,
+    ],
+    [
+      "a version with a letter",
+      { "b/v1/model.onnx": plain },
+      /^b: must hold a version folder .*; was v1, and versions/,
+    ],
+    [
+      "a pointer of Git LFS",
+      { "b/1/model.onnx": "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n" },
+      /b\/1\/model\.onnx is where Git LFS keeps the model, and not the model: fetch it with `git lfs pull`/,
     ],
     [
       "a model without a version",
@@ -553,7 +567,7 @@ describe("what is wrong is said, and the others are served", () => {
     [
       "unserveable type",
       { "b/1/model.onnx": graph([value("x", ["n"], 14)], [value("y", ["n"], 14)]) },
-      /has 'x' of element type 14/,
+      /has 'x' of element type COMPLEX64, which the protocol cannot carry/,
     ],
   ];
   for (const [what, files, message] of bad)
@@ -574,7 +588,7 @@ describe("what is wrong is said, and the others are served", () => {
     expect(readRepository(root, { modelBytesMax: 100 }).errors[0]!.message).toMatch(
       /must be at most 100 bytes; was \d+/,
     );
-    expect(() => readRepository(path.join(root, "none"))).toThrow(/none: cannot be read/);
+    expect(() => readRepository(path.join(root, "none"))).toThrow(/none: no such folder$/);
   });
 
   test("names that are no names are refused before the disk is touched", () => {

@@ -79,9 +79,10 @@ export function readServable(folder: string, name: string, options: RepositoryOp
  * Refuses a folder that cannot be a repository, before anything is started.
  *
  * @param mayBeEmpty models come later, by request.
+ * @returns what lies in it and is no model, though it is meant as one; a sentence each.
  * @throws ServingError invalid-argument naming the folder, and what would be right.
  */
-export function checkRepository(folder: string, mayBeEmpty = false): void {
+export function checkRepository(folder: string, mayBeEmpty = false): readonly string[] {
   if (folder.endsWith(".onnx"))
     throw new ServingError(
       "invalid-argument",
@@ -93,9 +94,11 @@ export function checkRepository(folder: string, mayBeEmpty = false): void {
       "invalid-argument",
       `${folder}: is a model, not a repository of models: give the folder that holds it, ${path.dirname(path.resolve(folder))}`,
     );
-  if (mayBeEmpty || modelNames(folder).length > 0) return;
-  const stray = entries.find((name) => name.endsWith(".onnx"));
-  const instead = stray === undefined ? "" : `: move ${stray} to ${stray.slice(0, -".onnx".length)}/1/model.onnx`;
+  const moves = entries
+    .filter((name) => name.endsWith(".onnx"))
+    .map((name) => `move ${name} to ${name.slice(0, -".onnx".length)}/1/model.onnx`);
+  if (mayBeEmpty || modelNames(folder).length > 0) return moves.map((move) => `a model is a folder: ${move}`);
+  const instead = moves.length === 0 ? "" : `: ${moves[0]}`;
   throw new ServingError("invalid-argument", `${folder}: must hold models as NAME/1/model.onnx; has none${instead}`);
 }
 
@@ -155,6 +158,13 @@ function list(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch (cause) {
-    throw new ServingError("invalid-argument", `${folder}: cannot be read: ${(cause as Error).message}`, { cause });
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const why =
+      code === "ENOENT"
+        ? "no such folder"
+        : code === "ENOTDIR"
+          ? "must be a folder of models"
+          : `cannot be read: ${message}`;
+    throw new ServingError("invalid-argument", `${folder}: ${why}`, { cause });
   }
 }

@@ -66,7 +66,8 @@ function configOf(options: ServeOptions): ServerConfig {
 async function serve(config: ServerConfig, output: Output): Promise<void> {
   const { runServer } = await import("../../serve/running-server.js");
   const { checkRepository } = await import("../../serve/repository.js");
-  checkRepository(config.modelsDir, config.modelControl === "explicit");
+  for (const stray of checkRepository(config.modelsDir, config.modelControl === "explicit"))
+    output.note(`warning: ${stray}`);
   let break_: (error: unknown) => void = () => {};
   const broken = new Promise<never>((_, reject) => {
     break_ = reject;
