@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
+import { HandDriven } from "../../../test/support/hand-driven.js";
 import { AcceleratorTable } from "../../core/accelerator-table.js";
+import { linearTable, ProfiledLatency } from "../../core/latency.js";
 import { type ArbiterView, OfferTable } from "../../core/policy.js";
+import { deferred } from "../registry.js";
 import { Reserve } from "./reserve.js";
 
 const TIGHT = 0;
@@ -44,4 +47,40 @@ test("for a second after its last offer", () => {
   accelerators.freeAt[1] = 9e6;
   expect(reserve.roomUs(LONG, 0, false, 1_000_000)).toBe(5000);
   expect(reserve.roomUs(LONG, 0, false, 1_005_001)).toBe(Number.POSITIVE_INFINITY);
+});
+
+/** Frames of 1 ms with an SLO of 16 ms, batches of b + 1 ms with one of 250 ms, one run of 40 ms, and one of 10 ms that is not light. */
+function drive(accelerators: number) {
+  const driven = new HandDriven({
+    policy: deferred({ idle_dispatch: true, isolation: true }),
+    accelerators,
+    models: 0,
+    depth: 2,
+  });
+  for (const [alpha, beta, slo] of [
+    [50, 950, 16_000],
+    [1000, 1000, 250_000],
+    [1, 39_999, 1e6],
+    [5000, 5000, 30_000],
+  ] as const)
+    driven.scheduler.addQueue({
+      latency: new ProfiledLatency(linearTable(alpha, beta, 32)),
+      sloUs: slo,
+      lengthMax: 100,
+    });
+  return driven;
+}
+
+test("a batch too long for the last accelerator within reach goes in as large a part as is not", () => {
+  const driven = drive(2);
+  driven.arrive(0, "0", 0, 16_000).arrive(2000, "H", 2, 1e6);
+  driven.arrive(2100, "abcdefgh", 1, 252_100).until(20_000);
+  // 7.5 ms are half of the slack: seven would run for 8, six run for 7.
+  expect(driven.dispatches).toEqual(["0:0", "2000:H", "10000:abcdef", "17000:gh"]);
+});
+
+test("a light queue does not wait for its window, and goes before one that opens sooner", () => {
+  const driven = drive(1);
+  driven.arrive(0, "H", 2, 1e6).arrive(30_000, "x", 3, 56_000).arrive(39_000, "f", 0, 55_000).until(60_000);
+  expect(driven.dispatches).toEqual(["0:H", "39000:f", "41000:x"]);
 });
