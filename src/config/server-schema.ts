@@ -32,6 +32,19 @@ const inFlight = (refusal: string) => ({
     .describe(`Bytes of their bodies; more are refused (${refusal}). One request is always let in.`),
 });
 
+const connectionsMax = z
+  .int()
+  .min(1)
+  .max(1_000_000)
+  .default(16_384)
+  .describe("Open connections; beyond it a connection is closed as it opens.");
+
+const seconds = (standard: number) => z.number().min(0.01).max(86_400).default(standard);
+const timeLimits = (what: string, refusal: string) => ({
+  request_timeout_s: seconds(60).describe(`Seconds for ${what} to arrive whole; then ${refusal}.`),
+  write_timeout_s: seconds(30).describe("Seconds that a client may take nothing of its answer; then it is reset."),
+});
+
 const http = z
   .strictObject({
     host: host("HTTP"),
@@ -43,18 +56,14 @@ const http = z
       .default(64 * MIB)
       .describe("Larger request bodies are refused (413)."),
     ...inFlight("429"),
-    connections_max: z
-      .int()
-      .min(1)
-      .max(1_000_000)
-      .default(16_384)
-      .describe("Open connections; beyond it a connection is closed as it opens."),
+    connections_max: connectionsMax,
     connection_in_flight_max: z
       .int()
       .min(1)
       .max(1_000_000)
       .default(256)
       .describe("Inferences in flight on one connection (HTTP pipelining); more are refused (429)."),
+    ...timeLimits("a request", "the request is refused (408)"),
     address_share_max: z
       .number()
       .gt(0)
@@ -96,6 +105,32 @@ const grpc = z
       .default(64 * MIB)
       .describe("Larger messages are refused (RESOURCE_EXHAUSTED)."),
     ...inFlight("RESOURCE_EXHAUSTED"),
+    connections_max: connectionsMax,
+    connection_in_flight_max: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .optional()
+      .describe(
+        "Inferences in flight on one connection; more are refused (RESOURCE_EXHAUSTED). Default: a quarter of " +
+          "in_flight_max, at least 256.",
+      ),
+    connection_in_flight_max_bytes: z
+      .int()
+      .min(1024)
+      .max(1024 * GIB)
+      .optional()
+      .describe(
+        "Bytes of their messages and answers. Default: a quarter of in_flight_max_bytes, at least two messages of the " +
+          "largest size.",
+      ),
+    connection_streams_max: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(2048)
+      .describe("Calls open at once on one connection; further ones wait at the client."),
+    ...timeLimits("a message, from its first byte,", "its call ends (DEADLINE_EXCEEDED)"),
   })
   .describe("gRPC: Open Inference Protocol, health, reflection.");
 

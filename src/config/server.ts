@@ -53,6 +53,8 @@ export interface ServerConfig {
     readonly inFlightMaxBytes: number;
     readonly connectionsMax: number;
     readonly connectionInFlightMax: number;
+    readonly requestTimeoutMs: number;
+    readonly writeTimeoutMs: number;
     readonly addressShareMax: number;
     readonly proxies: readonly string[];
     readonly jsonThreads: number;
@@ -64,6 +66,13 @@ export interface ServerConfig {
     readonly messageMaxBytes: number;
     readonly inFlightMax: number;
     readonly inFlightMaxBytes: number;
+    readonly connectionsMax: number;
+    /** Null: by the door's own. */
+    readonly connectionInFlightMax: number | null;
+    readonly connectionInFlightMaxBytes: number | null;
+    readonly connectionStreamsMax: number;
+    readonly requestTimeoutMs: number;
+    readonly writeTimeoutMs: number;
   } | null;
   readonly groups: readonly AcceleratorGroupSpec[];
   /** Null: every model says its group. */
@@ -162,6 +171,8 @@ export function serverConfigFrom(
       inFlightMaxBytes: http.in_flight_max_bytes,
       connectionsMax: http.connections_max,
       connectionInFlightMax: http.connection_in_flight_max,
+      requestTimeoutMs: http.request_timeout_s * 1000,
+      writeTimeoutMs: http.write_timeout_s * 1000,
       addressShareMax: http.address_share_max,
       proxies: http.proxies,
       jsonThreads: http.json_threads,
@@ -174,6 +185,12 @@ export function serverConfigFrom(
             messageMaxBytes: grpc.message_max_bytes,
             inFlightMax: grpc.in_flight_max,
             inFlightMaxBytes: grpc.in_flight_max_bytes,
+            connectionsMax: grpc.connections_max,
+            connectionInFlightMax: grpc.connection_in_flight_max ?? null,
+            connectionInFlightMaxBytes: grpc.connection_in_flight_max_bytes ?? null,
+            connectionStreamsMax: grpc.connection_streams_max,
+            requestTimeoutMs: grpc.request_timeout_s * 1000,
+            writeTimeoutMs: grpc.write_timeout_s * 1000,
           }
         : null,
     groups,

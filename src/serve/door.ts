@@ -24,7 +24,7 @@ export interface DoorOptions extends AdmissionLimits {
   readonly version: string;
   /** Largest request body in bytes, compressed and not; default 64 MiB. Larger: 413 / RESOURCE_EXHAUSTED. */
   readonly bodyBytesMax?: number;
-  /** Threads for JSON and typed contents over 64 KiB; default 2. They start when first needed. */
+  /** Threads for JSON and typed contents over 64 KiB; default 2. The first starts with the door, others when needed. */
   readonly parserThreads?: number;
   /** Called once per inference answered, with "ok" or the error's code and reason: for counters. */
   readonly onAnswer?: (protocol: "http" | "grpc", code: ErrorCode | "ok", reason: string) => void;

@@ -1,6 +1,8 @@
 /** Inputs and outputs of a model from three sources: the model file, `config.pbtxt`, `rubato.yaml`. Later ones refine. */
 import type { TensorSpec, VariableAxis } from "../config/model.js";
 import type { ModelFile, ModelFileInput, ModelFileOutput } from "../config/model-file.js";
+import { fillProblem } from "../wire/element-range.js";
+import type { Datatype } from "../wire/tensor.js";
 import type { OnnxValue } from "./onnx-header.js";
 import type { TritonConfig, TritonTensor } from "./triton-config.js";
 
@@ -234,8 +236,11 @@ function inputSpec(
   if (variable !== null && variable.axis === batchAxis)
     problems.push(`${field}.variable_axis: must differ from the batch axis ${batchAxis}; was ${variable.axis}`);
   if (variable?.mode === "pad" && batchAxis === null) problems.push(`${field}.mode: pad needs a batch axis; was none`);
-  if (variable?.mode === "pad" && value.datatype === "BYTES" && variable.padValue !== 0)
-    problems.push(`${field}.pad_value: must be absent for BYTES (padding is empty text); was ${variable.padValue}`);
+  for (const key of ["pad_value", "profile_value"] as const) {
+    const fill = entry?.[key];
+    const problem = fill === undefined ? null : fillProblem(value.datatype as Datatype, fill);
+    if (problem !== null) problems.push(`${field}.${key}: must be ${problem}; was ${fill}`);
+  }
   if (entry?.profile_shape !== undefined && entry.profile_shape.length !== shape.length)
     problems.push(`${field}.profile_shape: must have ${shape.length} extents; was [${entry.profile_shape}]`);
   const clientShape = clientShapeOf(sources, shape, sources.triton?.inputs, value.name);

@@ -564,6 +564,26 @@ describe("what is wrong is said, and the others are served", () => {
       },
       "b/config.pbtxt: inputs.x.optional: must have a known shape besides the batch, since it is all 0 when left out; was [-1,-1]",
     ],
+    ...(
+      [
+        [
+          "pad_value: 1.5",
+          7,
+          "must be a whole number in [-9007199254740991, 9007199254740991] for datatype INT64; was 1.5",
+        ],
+        ["profile_value: 300", 2, "must be a whole number in [0, 255] for datatype UINT8; was 300"],
+        ["profile_value: 2", 9, "must be 0 or 1 for datatype BOOL; was 2"],
+        ["pad_value: -1.0e39", 1, "must be a number of magnitude below 3.4028235677973366e+38 for datatype FP32"],
+        ["profile_value: 1", 8, "must be absent for datatype BYTES, whose elements are texts; was 1"],
+      ] as const
+    ).map(([fill, type, text]): (typeof bad)[number] => [
+      `${fill} for element type ${type}`,
+      {
+        "b/1/model.onnx": graph([value("x", ["batch", "n"], type)], [value("y", ["batch", "n"], type)]),
+        "b/rubato.yaml": `inputs: { x: { variable_axis: 1, buckets: [8], ${fill} } }`,
+      },
+      `b/rubato.yaml: inputs.x.${fill.split(":")[0]}: ${text}`,
+    ]),
     [
       "unserveable type",
       { "b/1/model.onnx": graph([value("x", ["n"], 14)], [value("y", ["n"], 14)]) },

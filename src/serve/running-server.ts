@@ -110,6 +110,8 @@ export async function runServer(
         inFlightBytesMax: http.inFlightMaxBytes,
         connectionsMax: http.connectionsMax,
         connectionInFlightMax: http.connectionInFlightMax,
+        requestTimeoutMs: http.requestTimeoutMs,
+        writeTimeoutMs: http.writeTimeoutMs,
         addressShareMax: http.addressShareMax,
         proxies: http.proxies,
         parserThreads: http.jsonThreads,
@@ -125,6 +127,12 @@ export async function runServer(
           bodyBytesMax: grpc.messageMaxBytes,
           inFlightRequestsMax: grpc.inFlightMax,
           inFlightBytesMax: grpc.inFlightMaxBytes,
+          connectionsMax: grpc.connectionsMax,
+          ...(grpc.connectionInFlightMax === null ? {} : { connectionInFlightMax: grpc.connectionInFlightMax }),
+          ...(grpc.connectionInFlightMaxBytes === null ? {} : { connectionBytesMax: grpc.connectionInFlightMaxBytes }),
+          concurrentStreamsMax: grpc.connectionStreamsMax,
+          requestTimeoutMs: grpc.requestTimeoutMs,
+          writeTimeoutMs: grpc.writeTimeoutMs,
         }),
       );
     }

@@ -24,6 +24,16 @@ test("body-pool: decodes, refuses with the same errors, and takes the body over"
   expect(bad).toMatchObject({ code: "invalid-argument", message: expect.stringContaining("got 1") });
 });
 
+test("body-pool: the thread that was started before takes the first body", async () => {
+  pool = new BodyPool({ threads: 2 });
+  expect(pool.started).toBe(0);
+  pool.warm();
+  pool.warm();
+  expect(pool.started).toBe(1);
+  expect(await decode(json([1, 2]))).toBeInstanceOf(Uint8Array);
+  expect(pool.started).toBe(1);
+});
+
 test("body-pool: its queue is bounded in jobs and in bytes, and recovers", async () => {
   pool = new BodyPool({ threads: 1, jobsMax: 2, bytesMax: 1000 });
   const results = await Promise.all([decode(json([1, 2])), decode(json([1, 2])), decode(json([1, 2]))]);

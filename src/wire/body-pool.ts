@@ -6,7 +6,7 @@
  * What waits is ordered by deadline, and answered at its deadline whatever the threads do. A job cannot be interrupted,
  * so its work is bounded (json-bounds.ts), and where there are two threads or more one of them never takes a large job.
  *
- * Threads start at the first job. Bodies are transferred, not copied. What waits has a limit in bytes and in jobs, small
+ * Threads start at their first job, or before it by `warm`. Bodies are transferred, not copied. What waits has a limit in bytes and in jobs, small
  * and large apart; beyond it a request is refused with 429 and reason "parse-queue-full".
  */
 import { existsSync } from "node:fs";
@@ -106,6 +106,16 @@ export class BodyPool {
     this.threads = new Array<Thread | null>(options.threads ?? 2).fill(null);
     this.jobsMax = options.jobsMax ?? 256;
     this.bytesMax = options.bytesMax ?? 256 * 1024 * 1024;
+  }
+
+  /** Starts the thread of small jobs: a start takes longer than a tight SLO has, and would cost the first body its own. */
+  warm(): void {
+    this.threads[0] ??= this.spawn(0);
+  }
+
+  /** Threads that have been started. */
+  get started(): number {
+    return this.threads.filter((thread) => thread !== null).length;
   }
 
   /** Jobs waiting or on a thread. */

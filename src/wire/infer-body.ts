@@ -147,8 +147,8 @@ function parseJson(text: string, parse: (text: string) => unknown): unknown {
 }
 
 function readInputs(value: unknown, text: string, body: Uint8Array, jsonLength: number): Tensor[] {
-  if (!Array.isArray(value) || value.length === 0)
-    throw invalid(`inputs must be an array of at least one tensor, got ${describe(value)}`);
+  // None may do, where the model takes each as optional.
+  if (!Array.isArray(value)) throw invalid(`inputs must be an array of tensors, got ${describe(value)}`);
   if (value.length > INFER_LIMITS.inputs) throw tooMany("inputs", INFER_LIMITS.inputs, "tensors", value.length);
   const inputs: Tensor[] = [];
   const strings = new BytesElements();

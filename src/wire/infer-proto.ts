@@ -82,7 +82,6 @@ export function readInferMessage(request: ModelInferRequest): InferMessage {
 
 function readInputs(request: ModelInferRequest, isRaw: boolean): Tensor[] {
   const raw = request.rawInputContents;
-  if (request.inputs.length === 0) throw invalid("inputs must be at least one tensor, got none");
   if (isRaw && raw.length !== request.inputs.length)
     throw invalid(
       `raw_input_contents must have one entry per input, expected ${request.inputs.length}, got ${raw.length}`,

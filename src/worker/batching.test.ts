@@ -233,3 +233,14 @@ describe("batching", () => {
     );
   });
 });
+
+test("batching: members that leave out every input are a row each", () => {
+  const spec = modelSpec({
+    name: "m",
+    batchSizeMax: 4,
+    inputs: [tensorSpec("x", "FP32", [-1, 3], { optional: true })],
+    outputs: [tensorSpec("y", "FP32", [-1, 3])],
+  });
+  const { inputs, rows, memberRows } = assemble(spec, [[], []]);
+  expect([rows, memberRows, inputs[0]!.shape, inputs[0]!.data.byteLength]).toEqual([2, [1, 1], [2, 3], 24]);
+});

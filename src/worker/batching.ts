@@ -64,8 +64,13 @@ export function rowsOf(spec: ModelSpec, tensors: readonly Tensor[]): number {
       refuse(`inputs of one request must agree in rows; '${input.name}' has ${extent}, another has ${rows}`);
     rows = extent;
   }
+  // A row of inputs that are all left out.
+  if (rows === 0 && spec.batchSizeMax > 0 && spec.inputs.some(isLeftOutByRow)) return 1;
   return rows;
 }
+
+const isLeftOutByRow = ({ batchAxis, optional, isBacked }: TensorSpec): boolean =>
+  batchAxis !== null && optional && isBacked !== true;
 
 function joinInput(
   spec: ModelSpec,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { halfBits } from "./fill.js";
+import { fillBytes, halfBits } from "./fill.js";
 
 /** The value of half-precision bits, straight from the definition. */
 function halfValue(bits: number): number {
@@ -27,4 +27,20 @@ test("halfBits: any other number goes to a nearest neighbour", () => {
       expect(error).toBeLessThanOrEqual(spacing / 2);
     }),
   );
+});
+
+test("fill: BF16 is the nearest, ties to even", () => {
+  const bits = (value: number): string => {
+    const data = new Uint8Array(2);
+    fillBytes(data, "BF16", value);
+    return ((data[1]! << 8) | data[0]!).toString(16);
+  };
+  expect([1, -1, 0.1, 1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -8 + 2 ** -20].map(bits)).toEqual([
+    "3f80",
+    "bf80",
+    "3dcd",
+    "3f80",
+    "3f82",
+    "3f81",
+  ]);
 });

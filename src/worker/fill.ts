@@ -33,7 +33,7 @@ export function fillBytes(data: Uint8Array, datatype: Datatype, value: number): 
       new Uint16Array(buffer, byteOffset, byteLength / 2).fill(halfBits(value));
       return;
     case "BF16":
-      new Uint16Array(buffer, byteOffset, byteLength / 2).fill(singleBits(value) >>> 16);
+      new Uint16Array(buffer, byteOffset, byteLength / 2).fill(brainBits(value));
       return;
     case "FP32":
       new Float32Array(buffer, byteOffset, byteLength / 4).fill(value);
@@ -50,6 +50,12 @@ const scratch = new DataView(new ArrayBuffer(4));
 function singleBits(value: number): number {
   scratch.setFloat32(0, value);
   return scratch.getUint32(0);
+}
+
+/** The upper half of single precision, rounded to nearest, ties to even. */
+function brainBits(value: number): number {
+  const bits = singleBits(value);
+  return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
 }
 
 /** IEEE half precision, rounded to nearest, ties away; beyond its range becomes infinity. */

@@ -2,6 +2,7 @@
 import zlib from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { binaryBody, type Doors, fp32, grpcInfer, openDoors, until } from "./harness.js";
+import { connect, framed, open } from "./raw-grpc.js";
 
 let doors: Doors;
 beforeAll(async () => {
@@ -52,19 +53,14 @@ const CASES: Case[] = [
     '{"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":[NaN]}]}',
   ],
   ["a tower of brackets", "at most 128 levels of nesting", "identity_FP32", "[".repeat(100_000)],
-  ["no inputs", "inputs must be an array of at least one tensor, got nothing", "identity_FP32", "{}"],
+  ["no inputs", "inputs must be an array of tensors, got nothing", "identity_FP32", "{}"],
   [
     "empty inputs",
-    "inputs must be an array of at least one tensor, got an array of 0",
+    "missing input 'x' for model 'identity_FP32': expected ['x'], got []",
     "identity_FP32",
     '{"inputs":[]}',
   ],
-  [
-    "inputs of another type",
-    "inputs must be an array of at least one tensor, got an object",
-    "identity_FP32",
-    '{"inputs":{}}',
-  ],
+  ["inputs of another type", "inputs must be an array of tensors, got an object", "identity_FP32", '{"inputs":{}}'],
   ["an input that is a number", "inputs[0] must be an object, got 7", "identity_FP32", '{"inputs":[7]}'],
   [
     "an input without a name",
@@ -374,7 +370,7 @@ describe("http: malformed requests", () => {
 
 const input = (more: object = {}) => ({ name: "x", datatype: "FP32", shape: [1n], ...more });
 const GRPC_CASES: [what: string, text: string, code: number, request: object][] = [
-  ["no inputs", "inputs must be at least one tensor, got none", 3, { inputs: [] }],
+  ["no inputs", "missing input 'x' for model 'identity_FP32': expected ['x'], got []", 3, { inputs: [] }],
   ["no data", "must have 1 elements in fp32_contents, got 0", 3, { inputs: [input()] }],
   [
     "too few raw entries",
@@ -516,4 +512,25 @@ describe("grpc: malformed requests", () => {
       expect.stringContaining("must be an inference.ModelInferRequest"),
     ]);
   });
+});
+
+test.each([
+  "/inference.GRPCInferenceService/ModelReady",
+  "/inference.GRPCInferenceService/RepositoryIndex",
+  "/inference.GRPCInferenceService/ModelInfer",
+  "/inference.GRPCInferenceService/TraceSetting",
+  "/grpc.health.v1.Health/Check",
+  "/grpc.health.v1.Health/Watch",
+  "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  "/externalscaler.ExternalScaler/IsActive",
+  "/externalscaler.ExternalScaler/StreamIsActive",
+])("grpc %s: bytes that are no message are their sender's fault", async (path) => {
+  const session = connect(doors.grpc.port);
+  const { stream, status } = open(session, path);
+  stream.resume();
+  // A field of a wire type that there is not.
+  stream.end(framed(Buffer.from([0x0f])));
+  expect(await status).toBe("3 invalid-argument");
+  session.destroy();
+  await servesOn();
 });

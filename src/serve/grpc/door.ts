@@ -30,6 +30,7 @@ import { createMethods } from "./methods.js";
 import { receptionInterceptor, receptionOf } from "./reception.js";
 import { statusOf } from "./status.js";
 import { serveStream } from "./stream.js";
+import { readingAll } from "./unreadable.js";
 
 export interface GrpcDoorOptions extends DoorOptions, ConnectionLimits {
   /** Streams open at once on one connection; default 2048. Further calls wait at the client. */
@@ -70,6 +71,7 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
     interceptors: [reception],
   });
   const bodyPool = new BodyPool({ threads: options.parserThreads ?? 1 });
+  bodyPool.warm();
   const context: CallContext = { gateway, options, bodyPool };
   const health = new Health(gateway);
   server.addService(inferenceService(), {
@@ -78,9 +80,9 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
       serveUnary(context, call, callback),
     modelStreamInfer: (call: ServerDuplexStream<Buffer, Uint8Array>) => serveStream(context, call),
   } as UntypedServiceImplementation);
-  server.addService(healthService as unknown as ServiceDefinition, health.handlers);
+  server.addService(readingAll(healthService as unknown as ServiceDefinition), health.handlers);
   const scaler = new ExternalScaler(gateway, options);
-  server.addService(ExternalScalerService, scaler.handlers as unknown as UntypedServiceImplementation);
+  server.addService(readingAll(ExternalScalerService), scaler.handlers as unknown as UntypedServiceImplementation);
   addReflection(server);
 
   const host = options.host ?? "127.0.0.1";
@@ -119,7 +121,7 @@ function inferenceService(): ServiceDefinition {
       Buffer.from(message.buffer, message.byteOffset, message.byteLength),
   };
   return {
-    ...GRPCInferenceServiceService,
+    ...readingAll(GRPCInferenceServiceService),
     modelInfer: { ...MODEL_INFER, ...bytes },
     modelStreamInfer: { ...MODEL_STREAM_INFER, ...bytes },
   } as unknown as ServiceDefinition;
@@ -150,9 +152,11 @@ function addReflection(server: Server): void {
   const files = FILE_DESCRIPTORS.map((file) => Buffer.from(file, "base64"));
   // A method's message type carries the descriptors of its whole file.
   const definitions = { inference: { fileDescriptorProtos: files }, health: healthService.Check!.requestType };
-  new ReflectionService(definitions as unknown as ConstructorParameters<typeof ReflectionService>[0]).addToServer(
-    server,
+  const reflection = new ReflectionService(
+    definitions as unknown as ConstructorParameters<typeof ReflectionService>[0],
   );
+  const addService: Server["addService"] = (service, handlers) => server.addService(readingAll(service), handlers);
+  reflection.addToServer({ addService });
 }
 
 function bind(server: Server, address: string): Promise<number> {

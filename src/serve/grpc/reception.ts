@@ -17,6 +17,7 @@ import type { ServingError } from "../../wire/serving-error.js";
 import type { Connections, MethodRules } from "./connections.js";
 import type { Inlet } from "./inlet.js";
 import { statusOf } from "./status.js";
+import { Unreadable } from "./unreadable.js";
 
 export interface Receipt {
   readonly receivedAt: TimeUs;
@@ -57,7 +58,8 @@ export function receptionInterceptor(
             forward(metadata);
           },
           onReceiveMessage: (message, forward) => {
-            if (isUnary || rules.isInference || ++unanswered <= UNANSWERED_MAX) forward(message);
+            if (message instanceof Unreadable) call.sendStatus(statusOf(message.error));
+            else if (isUnary || rules.isInference || ++unanswered <= UNANSWERED_MAX) forward(message);
             else goOn = () => forward(message);
           },
         }),

@@ -42,6 +42,7 @@ export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions)
   const admission = new Admission(options);
   const control = new Admission({ inFlightRequestsMax: CONTROL_REQUESTS_MAX });
   const bodyPool = new BodyPool({ threads: options.parserThreads ?? 2 });
+  bodyPool.warm();
   const context: ExchangeContext = {
     gateway,
     options,
@@ -50,12 +51,13 @@ export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions)
     bodyBytesMax,
     isClosing: false,
   };
-  const headersTimeout = options.headersTimeoutMs ?? 10_000;
+  const requestTimeout = options.requestTimeoutMs ?? 60_000;
+  const headersTimeout = Math.min(options.headersTimeoutMs ?? 10_000, requestTimeout);
   const app = fastify({
     logger: false,
     bodyLimit: CONTROL_BODY_BYTES_MAX,
     keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
-    requestTimeout: options.requestTimeoutMs ?? 60_000,
+    requestTimeout,
     // While closing, requests on open connections are still the gateway's to answer.
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: PATH_LENGTH_MAX, caseSensitive: true },
