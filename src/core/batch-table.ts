@@ -11,6 +11,8 @@ export class BatchTable {
   /** Size that is executed: `size`, or more where the batch is padded. The time of the batch is that of this size. */
   readonly executedSize: Int32Array;
   readonly queue: Int32Array;
+  /** How much work each member gets, or by which model of a family: a number of the queue's (OTAS: gamma); 0: there is one. */
+  readonly variant: Int32Array;
   readonly accelerator: Int32Array;
   readonly close: Uint8Array;
   /** Planned: earliest start, execution time, end. */
@@ -32,6 +34,7 @@ export class BatchTable {
     this.size = new Int32Array(capacity);
     this.executedSize = new Int32Array(capacity);
     this.queue = new Int32Array(capacity);
+    this.variant = new Int32Array(capacity);
     this.accelerator = new Int32Array(capacity);
     this.close = new Uint8Array(capacity);
     this.execAt = new Float64Array(capacity);
@@ -54,6 +57,7 @@ export class BatchTable {
     execUs: number,
     close: number,
     executedSize = size,
+    variant = 0,
   ): BatchId {
     let id = this.firstFree;
     if (id >= 0) this.firstFree = this.nextFree[id]!;
@@ -62,6 +66,7 @@ export class BatchTable {
       id = this.used++;
     }
     this.queue[id] = queue;
+    this.variant[id] = variant;
     this.first[id] = first;
     this.size[id] = size;
     this.executedSize[id] = executedSize;

@@ -49,7 +49,7 @@ export class OfferTable {
   latestAt: Float64Array;
   /** How long before execution the accelerator must be asked for: d_ctrl + size * d_data. */
   leadUs: Float64Array;
-  /** Smallest first among open offers. Equal to latestAt, or latestAt is Infinity (the offer never expires). */
+  /** Smallest first among open offers: the queue's own order, of which nothing else is asked. */
   rank: Float64Array;
   /** Accelerators that the present rate needs at the target batch size: r * l(b) / b. */
   demand: Float64Array;
@@ -179,6 +179,11 @@ export interface ArbiterView {
   grant(key: QueueKey, accelerator: AcceleratorId, at: number): BatchId;
   /** The queue's offer ran out of time unserved; it must look again. */
   expired(key: QueueKey, at: number): void;
+  /**
+   * The queue is to look again (`Queue.refresh`) at this moment, though nothing happens; Infinity: not any more. One alarm
+   * a queue, the last that was set. For queues, and for arbiters whose order tells nothing of when an offer runs out.
+   */
+  alarm(key: QueueKey, at: number): void;
   /** Demand of a queue may be stale; refresh offers.demand. */
   refreshDemand(key: QueueKey, at: number): void;
 }
@@ -205,6 +210,11 @@ export interface Queue {
   joined?(request: RequestHandle, at: number): void;
   /** Cancelled by the client: forget it. The scheduler has ended it. */
   remove(request: RequestHandle, at: number): void;
+  /**
+   * Its batch ended well, executed from startAt to endAt: for queues that learn from what they sent. Members, variant and
+   * accelerator can be read during the call, which changes nothing: what follows from it is seen at the next event.
+   */
+  batchEnded?(batch: BatchId, startAt: number, endAt: number): void;
   /** Handed back after a failure; `alone`: run it in a batch of its own. */
   returned(request: RequestHandle, alone: boolean, at: number): void;
   /** Time passed: drop who cannot finish, offer anew. */

@@ -14,7 +14,15 @@ import {
   LATE,
 } from "./outcome.js";
 import type { AcceleratorView, NetworkDelays, Queue, QueueKey, QueueSpec } from "./policy.js";
-import { ABANDONED, DISPATCHED, QUEUED, type RequestHandle, RequestTable } from "./request-table.js";
+import {
+  ABANDONED,
+  DISPATCHED,
+  PLAIN,
+  QUEUED,
+  type RequestHandle,
+  RequestTable,
+  type RequestTraits,
+} from "./request-table.js";
 import { BadShares, partSize } from "./suspects.js";
 
 /** Told of every request's end, exactly once each. See CommandSink.end. */
@@ -106,9 +114,18 @@ export class QueueSide {
   }
 
   /** @returns false when the table of live requests is full: the request has not entered. */
-  arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): boolean {
+  arrive(
+    key: QueueKey,
+    tag: number,
+    arrivalAt: number,
+    deadline: number,
+    at: number,
+    traits: RequestTraits = PLAIN,
+  ): boolean {
     const queue = this.queue(key);
-    const handle = this.enter(key, tag, arrivalAt, deadline);
+    const { responseUs } = this.delaysOf(key);
+    const dueAt = Math.min(deadline, traits.dueBy) - responseUs;
+    const handle = this.requests.add(key, tag, arrivalAt, deadline - responseUs, dueAt, traits);
     if (handle < 0) return false;
     if (queue.length >= this.specs[key]!.lengthMax) this.drop(handle, DROP_QUEUE_FULL, at);
     else queue.arrived(handle, at);
@@ -148,7 +165,7 @@ export class QueueSide {
     for (let handle = this.batches.first[batch]!; handle >= 0; ) {
       const following = requests.next[handle]!;
       if (requests.state[handle] !== ABANDONED)
-        this.sink.end(handle, endAt <= requests.deadline[handle]! ? FINISHED : LATE, 0, startAt, at);
+        this.sink.end(handle, endAt <= requests.latestEndAt[handle]! ? FINISHED : LATE, 0, startAt, at);
       requests.release(handle);
       handle = following;
     }
@@ -172,7 +189,7 @@ export class QueueSide {
       if (requests.state[handle] === ABANDONED) requests.release(handle);
       else if (
         queue !== undefined &&
-        requests.deadline[handle]! >= soonestAt &&
+        requests.latestEndAt[handle]! >= soonestAt &&
         (hasBegun ? alone && (requests.part[handle] !== 0 || this.spendTry(handle)) : this.spendReturn(handle))
       ) {
         requests.part[handle] = part === 1 ? 0 : this.partOf(returned++, part);

@@ -9,6 +9,19 @@ export const DISPATCHED = 2;
 /** Cancelled after dispatch: already ended for the client, its slot waits for the batch. */
 export const ABANDONED = 3;
 
+/** What a request says of itself beyond its queue and deadline. */
+export interface RequestTraits {
+  /** App, task or class: a small number that the driver gives, in [0, 65535]. */
+  readonly kind: number;
+  /** What its finish is worth (utility, priority). */
+  readonly weight: number;
+  /** Moment that its queue must reach, on the client's clock like the deadline (a module's budget); Infinity: the deadline itself. */
+  readonly dueBy: number;
+}
+
+/** A request that says nothing of itself. */
+export const PLAIN: RequestTraits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY };
+
 /**
  * All live requests of one scheduler as columns. A request is an index; nothing is allocated per request.
  *
@@ -23,8 +36,14 @@ export class RequestTable {
   /** Of those that must run apart from the rest: equal numbers run together; 0: alone. */
   part: Int32Array;
   arrivalAt: Float64Array;
-  /** Moment by which its execution must end (client's deadline less the response delay). */
-  deadline: Float64Array;
+  /** What it is judged by: its execution must end by then (the client's deadline less the response delay). */
+  latestEndAt: Float64Array;
+  /** What its queue must reach, at most `latestEndAt`: less where the request goes on to other modules afterwards. */
+  dueAt: Float64Array;
+  /** App, task or class, a small number of the driver's. */
+  kind: Uint16Array;
+  /** What its finish is worth (utility, priority); 1 unless it says so. */
+  weight: Float64Array;
   /** The driver's own id for the request. */
   tag: Float64Array;
   /** The handle that `add` gave out last; -1 before. */
@@ -44,7 +63,10 @@ export class RequestTable {
     this.next = new Int32Array(capacity);
     this.part = new Int32Array(capacity);
     this.arrivalAt = new Float64Array(capacity);
-    this.deadline = new Float64Array(capacity);
+    this.latestEndAt = new Float64Array(capacity);
+    this.dueAt = new Float64Array(capacity);
+    this.kind = new Uint16Array(capacity);
+    this.weight = new Float64Array(capacity);
     this.tag = new Float64Array(capacity);
   }
 
@@ -53,7 +75,14 @@ export class RequestTable {
   }
 
   /** @returns a handle, or -1 when `limit` requests are live. */
-  add(queue: number, tag: number, arrivalAt: number, deadline: number): RequestHandle {
+  add(
+    queue: number,
+    tag: number,
+    arrivalAt: number,
+    latestEndAt: number,
+    dueAt: number,
+    traits: RequestTraits,
+  ): RequestHandle {
     let handle = this.firstFree;
     if (handle >= 0) this.firstFree = this.next[handle]!;
     else {
@@ -67,7 +96,10 @@ export class RequestTable {
     this.next[handle] = -1;
     this.part[handle] = 0;
     this.arrivalAt[handle] = arrivalAt;
-    this.deadline[handle] = deadline;
+    this.latestEndAt[handle] = latestEndAt;
+    this.dueAt[handle] = dueAt;
+    this.kind[handle] = traits.kind;
+    this.weight[handle] = traits.weight;
     this.tag[handle] = tag;
     this.liveCount++;
     this.lastAdded = handle;
@@ -84,7 +116,7 @@ export class RequestTable {
 
   private grow(): void {
     const capacity = Math.min(this.limit, this.queue.length * 2);
-    const wider = <T extends Int32Array | Uint8Array | Float64Array>(old: T): T => {
+    const wider = <T extends Int32Array | Uint8Array | Uint16Array | Float64Array>(old: T): T => {
       const grown = new (old.constructor as new (length: number) => T)(capacity);
       grown.set(old as never);
       return grown;
@@ -95,7 +127,10 @@ export class RequestTable {
     this.next = wider(this.next);
     this.part = wider(this.part);
     this.arrivalAt = wider(this.arrivalAt);
-    this.deadline = wider(this.deadline);
+    this.latestEndAt = wider(this.latestEndAt);
+    this.dueAt = wider(this.dueAt);
+    this.kind = wider(this.kind);
+    this.weight = wider(this.weight);
     this.tag = wider(this.tag);
   }
 }

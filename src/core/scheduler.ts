@@ -1,6 +1,7 @@
 import { AcceleratorSide, DEPTH } from "./accelerator-side.js";
 import type { AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
 import type { BatchId, BatchTable } from "./batch-table.js";
+import { IndexedHeap } from "./indexed-heap.js";
 import { violated } from "./invariant.js";
 import { DROP_INFEASIBLE, FAIL_NO_ACCELERATOR } from "./outcome.js";
 import {
@@ -13,7 +14,7 @@ import {
   type QueueSpec,
 } from "./policy.js";
 import { QueueSide } from "./queue-side.js";
-import type { RequestHandle, RequestTable } from "./request-table.js";
+import type { RequestHandle, RequestTable, RequestTraits } from "./request-table.js";
 
 /** What the scheduler tells its driver to do. Called in the order of decisions; nothing is allocated. */
 export interface CommandSink {
@@ -46,6 +47,9 @@ export interface SchedulerOptions {
   readonly learn: boolean;
 }
 
+/** Turns of queues that ask to look again at one moment, far above what any can need: ends the process rather than hang it. */
+const TURNS_MAX = 100_000;
+
 export const NO_DELAYS: NetworkDelays = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
 
 /**
@@ -68,6 +72,8 @@ export class Scheduler implements CoreView {
   network: NetworkDelays;
   private readonly queueSide: QueueSide;
   private readonly acceleratorSide: AcceleratorSide;
+  /** When queues asked to look again, by key. */
+  private readonly alarms = new IndexedHeap(16);
   private readonly freeKeys: QueueKey[] = [];
   /** 1: the queue offers nothing; see hold. */
   private held = new Uint8Array(16);
@@ -108,6 +114,7 @@ export class Scheduler implements CoreView {
       const held = new Uint8Array(this.offers.size.length);
       held.set(this.held);
       this.held = held;
+      this.alarms.grow(this.offers.size.length);
     }
     specs[key] = spec;
     queues[key] = undefined;
@@ -121,6 +128,7 @@ export class Scheduler implements CoreView {
     this.queueSide.removeQueue(key);
     this.held[key] = 0;
     this.offers.clear(key);
+    this.alarms.remove(key);
     this.arbiter.queueRemoved(key);
     if (this.batchesOf[key] === 0) this.freeKeys.push(key);
   }
@@ -134,11 +142,12 @@ export class Scheduler implements CoreView {
   /**
    * A request arrived. It may end within the call (queue full, infeasible).
    * @param tag the driver's id. @param arrivalAt when it was received, <= at. @param deadline the client's.
+   * @param traits what else it says of itself; read during the call.
    * @returns false when the table of live requests is full: the request has not entered, the driver answers "queue-full".
    */
-  arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): boolean {
+  arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number, traits?: RequestTraits): boolean {
     this.advance(at);
-    return this.queueSide.arrive(key, tag, arrivalAt, deadline, at);
+    return this.queueSide.arrive(key, tag, arrivalAt, deadline, at, traits);
   }
 
   /** The client went away. A request that already runs ends as cancelled now; its slot is freed with its batch. */
@@ -151,6 +160,7 @@ export class Scheduler implements CoreView {
   finished(batch: BatchId, startAt: number, endAt: number, at: number): void {
     this.advance(at);
     this.sink.batchEnded(batch, startAt, endAt);
+    this.queueSide.queues[this.batches.queue[batch]!]?.batchEnded?.(batch, startAt, endAt);
     this.queueSide.finished(batch, startAt, endAt, at);
     const isReplanned = this.acceleratorSide.measured(batch, this.batches.queue[batch]!, endAt - startAt, at);
     this.free(batch, endAt, at);
@@ -229,13 +239,18 @@ export class Scheduler implements CoreView {
 
   /** Earliest time at which `wake` has something to do. */
   get nextWakeAt(): number {
-    return this.arbiter.nextWakeAt;
+    return Math.min(this.arbiter.nextWakeAt, this.alarms.topPriority());
   }
 
   /** Time passed. Call when `nextWakeAt` is reached; harmless at any other moment. */
   wake(at: number): void {
     this.advance(at);
-    this.arbiter.wake(at);
+    for (let turn = 0; ; turn++) {
+      if (turn > TURNS_MAX) violated(`alarms of ${turn} turns at ${at} did not come to rest`);
+      while (this.alarms.topPriority() <= at) this.queueSide.queues[this.alarms.pop()]!.refresh(at);
+      this.arbiter.wake(at);
+      if (this.alarms.topPriority() > at) return;
+    }
   }
 
   // CoreView, for queues and arbiters
@@ -267,6 +282,11 @@ export class Scheduler implements CoreView {
 
   expired(key: QueueKey, at: number): void {
     this.queueSide.queues[key]!.refresh(at);
+  }
+
+  alarm(key: QueueKey, at: number): void {
+    if (at === Number.POSITIVE_INFINITY) this.alarms.remove(key);
+    else this.alarms.set(key, at);
   }
 
   refreshDemand(key: QueueKey, at: number): void {

@@ -193,7 +193,7 @@ export class Simulation implements CommandSink {
     const { batches, requests } = this.scheduler;
     let invalid = 0;
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
-      if (requests.deadline[member]! < endAt || requests.state[member] === ABANDONED) invalid++;
+      if (requests.latestEndAt[member]! < endAt || requests.state[member] === ABANDONED) invalid++;
     }
     this.collector.batch(
       batches.queue[batch]!,

@@ -4,7 +4,7 @@ import { invariant, violated } from "../core/invariant.js";
 import { DROP_INFEASIBLE, DROP_QUEUE_FULL, DROPPED } from "../core/outcome.js";
 import { type NetworkDelays, OfferTable, type QueueKey, type QueueView } from "../core/policy.js";
 import { QueueSide } from "../core/queue-side.js";
-import { QUEUED, type RequestHandle, type RequestTable } from "../core/request-table.js";
+import { PLAIN, QUEUED, type RequestHandle, type RequestTable } from "../core/request-table.js";
 import type { Pace, RecordReader } from "./channel.js";
 import { GrantedAccelerators } from "./granted-accelerators.js";
 import { HeldQueues, type HeldQueuesOptions } from "./held-queues.js";
@@ -247,7 +247,7 @@ export class QueueActor implements QueueView {
 
   private transfer(key: QueueKey, tag: number, arrivalAt: number, deadline: number, code: number): void {
     const { requests, now } = this;
-    const handle = requests.add(key, tag, arrivalAt, deadline);
+    const handle = requests.add(key, tag, arrivalAt, deadline, deadline, PLAIN);
     if (handle < 0) {
       this.outbox.ended(tag, DROPPED, DROP_QUEUE_FULL, -1, now);
       return;

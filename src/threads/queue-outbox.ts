@@ -111,7 +111,7 @@ export class QueueOutbox {
     cells[offset + 1] = requests.queue[handle]!;
     cells[offset + 2] = requests.tag[handle]!;
     cells[offset + 3] = requests.arrivalAt[handle]!;
-    cells[offset + 4] = requests.deadline[handle]!;
+    cells[offset + 4] = requests.latestEndAt[handle]!;
     cells[offset + 5] = requests.retries[handle]! + (isAlone ? is.ALONE : 0);
   }
 

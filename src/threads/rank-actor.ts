@@ -1,6 +1,7 @@
 import { AcceleratorSide, DEPTH } from "../core/accelerator-side.js";
 import type { AcceleratorId, AcceleratorTable } from "../core/accelerator-table.js";
 import type { BatchId } from "../core/batch-table.js";
+import { IndexedHeap } from "../core/indexed-heap.js";
 import { invariant, violated } from "../core/invariant.js";
 import {
   type Arbiter,
@@ -60,6 +61,8 @@ const NOWHERE = -1;
 export class RankActor implements ArbiterView {
   readonly accelerators: AcceleratorTable;
   readonly offers: OfferTable;
+  /** When offers run out of which the arbiter's order does not tell, by key. */
+  private readonly alarms: IndexedHeap;
   /** Grants made, for measurements. */
   grants = 0;
   /** The queue that was asked, and whether its ANSWER or its offer ends that; -1: none. Only one at a time. */
@@ -101,6 +104,7 @@ export class RankActor implements ArbiterView {
     this.side = new AcceleratorSide(this.specs, { acceleratorsMax, depth: policy.depth ?? DEPTH, learn });
     this.accelerators = this.side.accelerators;
     this.offers = new OfferTable(queuesMax);
+    this.alarms = new IndexedHeap(queuesMax);
     this.arbiter = policy.createArbiter(this);
     if (this.arbiter.answered === undefined) violated(`arbiter of policy ${policy.name} takes no later answers`);
     this.threadOf = new Int32Array(queuesMax).fill(NOWHERE);
@@ -132,7 +136,8 @@ export class RankActor implements ArbiterView {
 
   /** When a turn has something to do though nothing came; Infinity: never. */
   get dueAt(): number {
-    return Math.min(this.arbiter.nextWakeAt, this.side.chanceAt);
+    const alarmAt = this.mustWait ? Number.POSITIVE_INFINITY : this.alarms.topPriority();
+    return Math.min(this.arbiter.nextWakeAt, this.side.chanceAt, alarmAt);
   }
 
   /** Takes what came, does what is due. `shown` is told of each thread that has new records. */
@@ -151,6 +156,7 @@ export class RankActor implements ArbiterView {
       reader.release(count);
     }
     if (this.side.chanceAt <= now) this.giveChances();
+    while (!this.mustWait && this.alarms.topPriority() <= now) this.ranOut(this.alarms.pop());
     if (this.arbiter.nextWakeAt <= now) this.arbiter.wake(now);
     this.tellNews();
     for (let thread = 0; thread < toQueues.length; thread++) if (toQueues[thread]!.show()) shown(thread);
@@ -181,6 +187,17 @@ export class RankActor implements ArbiterView {
 
   expired(key: QueueKey, _at: number): void {
     this.ask(is.LOOK, key);
+  }
+
+  alarm(key: QueueKey, at: number): void {
+    if (at === Number.POSITIVE_INFINITY) this.alarms.remove(key);
+    else this.alarms.set(key, at);
+  }
+
+  private ranOut(key: QueueKey): void {
+    if (this.offers.size[key] === 0 || this.threadOf[key] === NOWHERE) return;
+    this.ask(is.LOOK, key);
+    this.arbiter.offerChanged(key, this.now);
   }
 
   refreshDemand(key: QueueKey, _at: number): void {

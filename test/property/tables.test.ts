@@ -162,7 +162,7 @@ describe("RequestTable and BatchTable", () => {
         let tag = 2 ** 40;
         for (const victim of operations) {
           if (victim === null) {
-            const handle = table.add(3, ++tag, tag / 2, tag / 4);
+            const handle = table.add(3, ++tag, tag / 2, tag / 4, tag / 8, { kind: tag % 7, weight: tag / 16, dueBy: 0 });
             if (live.size === 50) expect(handle).toBe(-1);
             else {
               expect(live.has(handle)).toBe(false);
@@ -178,8 +178,9 @@ describe("RequestTable and BatchTable", () => {
           }
           expect(table.live).toBe(live.size);
           for (const [handle, expected] of live) {
-            if (table.tag[handle] !== expected || table.deadline[handle] !== expected / 4)
-              throw new Error(`slot ${handle} holds ${table.tag[handle]}, not ${expected}`);
+            const { kind, weight } = table;
+            const row = [table.tag, table.latestEndAt, table.dueAt, kind, weight].map((column) => column[handle]);
+            expect(row).toEqual([expected, expected / 4, expected / 8, expected % 7, expected / 16]);
           }
         }
       }),

@@ -325,7 +325,7 @@ export class ChaosDriver implements CommandSink {
         `request ${requests.tag[member]} was sent though it had ended`,
       );
       tags.push(requests.tag[member]!);
-      deadlines.push(requests.deadline[member]!);
+      deadlines.push(requests.latestEndAt[member]!);
       this.note(2, requests.tag[member]!);
     }
     this.check(tags.length === size, `${tags.length} members linked in a batch of ${size}`);
@@ -372,7 +372,7 @@ export class ChaosDriver implements CommandSink {
     this.ends[tag] = 1;
     if (outcome === FINISHED) {
       this.counts.finished++;
-      this.check(at <= requests.deadline[request]! + (this.options.gridUs ?? 1), `request ${tag} finished though late`);
+      this.check(at <= requests.latestEndAt[request]! + (this.options.gridUs ?? 1), `request ${tag} finished though late`);
     } else if (outcome === LATE) this.counts.late++;
     else if (outcome === DROPPED) {
       this.counts.dropped++;
@@ -434,7 +434,7 @@ export class ChaosDriver implements CommandSink {
     for (let handle = 0; handle < requests.state.length; handle++) {
       if (requests.state[handle] !== QUEUED || requests.queue[handle] !== key || requests.retries[handle]! > 0)
         continue;
-      const deadline = requests.deadline[handle]!;
+      const deadline = requests.latestEndAt[handle]!;
       this.check(deadline >= this.now + aloneUs, `request with deadline ${deadline} cannot finish and still waits`);
     }
   }

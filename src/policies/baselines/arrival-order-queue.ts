@@ -64,6 +64,7 @@ export abstract class ArrivalOrderQueue implements Queue {
     if (this.alone.count > 0) this.offer(1, at, at, this.alone.oldestAt);
     else if (this.again.count > 0) this.offer(Math.min(this.again.count, this.batchMax), at, at, this.again.oldestAt);
     else this.publishNext(at);
+    this.core.alarm(this.key, this.core.offers.size[this.key] === 0 ? Number.POSITIVE_INFINITY : this.checkAt + 1);
     this.core.offerChanged(this.key, at);
   }
 

@@ -1,7 +1,6 @@
 import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
 import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
-import { ExpiringQueues } from "./expiring-queues.js";
 
 export interface ClockworkArbiterOptions {
   /** An accelerator is given work while its plan ends less than this ahead, µs; one that holds nothing always is. */
@@ -20,9 +19,9 @@ export interface ClockworkArbiterOptions {
  * again with its smaller sizes.
  */
 export class ClockworkArbiter implements Arbiter {
-  private readonly queues = new ExpiringQueues();
   /** Queues that wait, by latest start. */
-  private readonly open = this.queues.line;
+  private readonly open = new IndexedHeap(16);
+  private queuesMax = 16;
   /** Accelerators that may be given work now. */
   private readonly ready: IndexedHeap;
   /** Those whose plan is full, by when it is no longer. */
@@ -38,16 +37,18 @@ export class ClockworkArbiter implements Arbiter {
   }
 
   queueAdded(key: QueueKey): void {
-    this.queues.added(key);
+    while (this.queuesMax <= key) this.queuesMax *= 2;
+    this.open.grow(this.queuesMax);
   }
 
   queueRemoved(key: QueueKey): void {
-    this.queues.removed(key);
+    this.open.remove(key);
   }
 
   offerChanged(key: QueueKey, _at: number): void {
     const { offers } = this.core;
-    if (this.queues.changed(key, offers)) this.open.set(key, offers.rank[key]!);
+    if (offers.size[key] === 0) this.open.remove(key);
+    else this.open.set(key, offers.rank[key]!);
   }
 
   accelerated(id: AcceleratorId, at: number): void {
@@ -69,18 +70,13 @@ export class ClockworkArbiter implements Arbiter {
   }
 
   get nextWakeAt(): number {
-    const { checks } = this.queues;
-    if (this.open.size === 0) return checks.topPriority();
-    if (this.ready.size > 0) return Number.NEGATIVE_INFINITY;
-    return Math.min(checks.topPriority(), this.full.topPriority());
+    if (this.open.size === 0) return Number.POSITIVE_INFINITY;
+    return this.ready.size > 0 ? Number.NEGATIVE_INFINITY : this.full.topPriority();
   }
 
   wake(at: number): void {
-    const { checks } = this.queues;
-    for (;;) {
-      if (checks.topPriority() <= at) this.core.expired(checks.pop(), at);
-      else if (this.open.size === 0) return;
-      else if (this.full.topPriority() <= at) this.accelerated(this.full.top(), at);
+    while (this.open.size > 0) {
+      if (this.full.topPriority() <= at) this.accelerated(this.full.top(), at);
       else if (this.ready.size > 0) this.round(this.ready.top(), at);
       else return;
     }

@@ -140,7 +140,7 @@ export class ClockworkQueue implements Queue {
   private deadlineOf(request: RequestHandle): number {
     const { requests } = this.core;
     const { scheduleAheadUs, marginUs } = this.options;
-    return Math.max(requests.deadline[request]! - marginUs, requests.arrivalAt[request]! + scheduleAheadUs + marginUs);
+    return Math.max(requests.dueAt[request]! - marginUs, requests.arrivalAt[request]! + scheduleAheadUs + marginUs);
   }
 
   /** Start of execution that plans assume. */
@@ -235,13 +235,16 @@ export class ClockworkQueue implements Queue {
     const { key, ring, solo } = this;
     const urgent = solo.length > 0 ? 0 : this.mostUrgent();
     offers.size[key] = urgent < 0 ? 0 : this.sizes[urgent]!;
-    if (urgent >= 0) {
+    if (urgent < 0) this.core.alarm(key, Number.POSITIVE_INFINITY);
+    else {
       const soloDeadline = solo.length > 0 ? this.deadlineOf(solo[0]!) : Number.POSITIVE_INFINITY;
       const headDeadline = ring.length > 0 ? this.deadlineOf(ring.at(0)) : Number.POSITIVE_INFINITY;
       const lead = network.controlUs + network.dataUsPerRequest;
       offers.opensAt[key] = at + lead;
       offers.leadUs[key] = lead;
-      offers.latestAt[key] = Math.min(soloDeadline, headDeadline) + lead;
+      const expiresAt = Math.min(soloDeadline, headDeadline);
+      this.core.alarm(key, expiresAt + 1);
+      offers.latestAt[key] = expiresAt + lead;
       offers.rank[key] =
         solo.length > 0
           ? soloDeadline - this.spec.latency.execUs[1]!

@@ -12,8 +12,6 @@ export class NexusArbiter implements Arbiter {
   private readonly idle: IndexedHeap;
   /** Those of them that have something to look at. */
   private readonly asked: IndexedHeap;
-  /** Queues that wait, by when their first request can no longer finish. */
-  private readonly checks = new IndexedHeap(16);
   /** Per accelerator, the model whose turn is next. */
   private readonly cursor: Int32Array;
   private queuesMax = 16;
@@ -29,23 +27,16 @@ export class NexusArbiter implements Arbiter {
   }
 
   queueAdded(key: QueueKey): void {
-    if (key < this.queuesMax) return;
     while (this.queuesMax <= key) this.queuesMax *= 2;
-    this.checks.grow(this.queuesMax);
   }
 
   queueRemoved(key: QueueKey): void {
-    this.checks.remove(key);
     this.planner.remove(key);
   }
 
   offerChanged(key: QueueKey, _at: number): void {
     const { offers, accelerators } = this.core;
-    if (offers.size[key] === 0) {
-      this.checks.remove(key);
-      return;
-    }
-    this.checks.set(key, offers.latestAt[key]! + 1);
+    if (offers.size[key] === 0) return;
     const pin = offers.pin[key]!;
     if (pin >= 0) this.ask(pin);
     else if (pin === ANY_ACCELERATOR) for (let id = 0; id < accelerators.capacity; id++) this.ask(id);
@@ -63,15 +54,11 @@ export class NexusArbiter implements Arbiter {
   }
 
   get nextWakeAt(): number {
-    return this.asked.size > 0 ? Number.NEGATIVE_INFINITY : this.checks.topPriority();
+    return this.asked.size > 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   }
 
   wake(at: number): void {
-    for (;;) {
-      if (this.checks.topPriority() <= at) this.core.expired(this.checks.pop(), at);
-      else if (this.asked.size > 0) this.turn(this.asked.pop(), at);
-      else return;
-    }
+    while (this.asked.size > 0) this.turn(this.asked.pop(), at);
   }
 
   private ask(id: AcceleratorId): void {

@@ -92,7 +92,7 @@ export class NexusQueue implements Queue {
     else {
       const id = this.home[request]!;
       const pending = id === HELD ? this.held : this.backlogs[id]!.pending;
-      if (pending.remove(request, this.core.requests.deadline[request]!)) this.count--;
+      if (pending.remove(request, this.core.requests.dueAt[request]!)) this.count--;
     }
     this.publish(at, NO_ACCELERATOR);
   }
@@ -161,7 +161,7 @@ export class NexusQueue implements Queue {
     if (this.solo.length === 0) return false;
     const { network, requests } = this.core;
     const dataAt = at + network.controlUs + network.dataUsPerRequest;
-    return this.endOf(1, at, dataAt, id) <= requests.deadline[this.solo[0]!]!;
+    return this.endOf(1, at, dataAt, id) <= requests.dueAt[this.solo[0]!]!;
   }
 
   /** @returns the accelerator that the request was sent to, ANY_ACCELERATOR when there is none. */
@@ -171,7 +171,7 @@ export class NexusQueue implements Queue {
     this.reach(request);
     this.home[request] = id;
     this.count++;
-    const deadline = requests.deadline[request]!;
+    const deadline = requests.dueAt[request]!;
     if (id === HELD) {
       this.held.push(request, deadline);
       return ANY_ACCELERATOR;
@@ -257,7 +257,7 @@ export class NexusQueue implements Queue {
     const { core, solo } = this;
     const fastestUs = Math.ceil(this.spec.latency.execUs[1]! * core.accelerators.fastestScale);
     while (solo.length > 0) {
-      const deadline = core.requests.deadline[solo[0]!]!;
+      const deadline = core.requests.dueAt[solo[0]!]!;
       if (deadline >= at + core.network.controlUs + core.network.dataUsPerRequest + fastestUs) break;
       core.drop(solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
     }
@@ -293,6 +293,7 @@ export class NexusQueue implements Queue {
       offers.latestAt[key] = this.latestStart();
       offers.rank[key] = offers.latestAt[key]!;
     }
+    this.core.alarm(key, this.length === 0 ? Number.POSITIVE_INFINITY : offers.latestAt[key]! + 1);
     this.core.offerChanged(key, at);
   }
 
@@ -303,7 +304,7 @@ export class NexusQueue implements Queue {
     const fastestUs = Math.ceil(aloneUs * accelerators.fastestScale);
     let latest = Number.POSITIVE_INFINITY;
     if (this.solo.length > 0)
-      latest = requests.deadline[this.solo[0]!]! - fastestUs - network.controlUs - network.dataUsPerRequest;
+      latest = requests.dueAt[this.solo[0]!]! - fastestUs - network.controlUs - network.dataUsPerRequest;
     if (this.held.length > 0) latest = Math.min(latest, this.held.deadlineAt(0) - fastestUs);
     for (let id = 0; id < this.backlogs.length; id++) {
       const backlog = this.backlogs[id];

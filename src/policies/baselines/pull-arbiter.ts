@@ -18,15 +18,13 @@ const TURN = 2 ** 20;
  * Accelerators that pull: each, when it holds nothing, takes a batch that is ready, and never commits to one before.
  * That is a pool of threads which ask for work, as in TensorFlow Serving, or model instances which wait for it.
  *
- * An offer whose latest start passes is handed back to its queue, whatever its rank. The lowest free id goes first.
+ * The lowest free id goes first.
  */
 export class PullArbiter implements Arbiter {
   /** Offers that are not ready yet, by when they will be. */
   private readonly waiting = new IndexedHeap(16);
   /** Offers that are ready, by turn or rank. */
   private readonly ready = new IndexedHeap(16);
-  /** Offers that must be looked at again although nothing happens, by when. */
-  private readonly checks = new IndexedHeap(16);
   private readonly idle: IndexedHeap;
   private readonly core: CoreView;
   private readonly turn: PullArbiterOptions["turn"];
@@ -45,13 +43,12 @@ export class PullArbiter implements Arbiter {
     invariant(key < TURN, `queue must be in [0, ${TURN}); was ${key}`);
     if (key < this.queuesMax) return;
     while (this.queuesMax <= key) this.queuesMax *= 2;
-    for (const heap of [this.waiting, this.ready, this.checks]) heap.grow(this.queuesMax);
+    for (const heap of [this.waiting, this.ready]) heap.grow(this.queuesMax);
   }
 
   queueRemoved(key: QueueKey): void {
     this.waiting.remove(key);
     this.ready.remove(key);
-    this.checks.remove(key);
   }
 
   offerChanged(key: QueueKey, at: number): void {
@@ -68,9 +65,6 @@ export class PullArbiter implements Arbiter {
       this.ready.remove(key);
       this.waiting.set(key, askAt);
     }
-    const latestAt = offers.latestAt[key]!;
-    if (latestAt === Number.POSITIVE_INFINITY) this.checks.remove(key);
-    else this.checks.set(key, latestAt - offers.leadUs[key]! + 1);
   }
 
   accelerated(id: AcceleratorId, _at: number): void {
@@ -83,14 +77,13 @@ export class PullArbiter implements Arbiter {
 
   get nextWakeAt(): number {
     if (this.ready.size > 0 && this.idle.size > 0) return Number.NEGATIVE_INFINITY;
-    return Math.min(this.waiting.topPriority(), this.checks.topPriority());
+    return this.waiting.topPriority();
   }
 
   wake(at: number): void {
     for (;;) {
-      if (this.checks.topPriority() <= at) this.core.expired(this.checks.pop(), at);
       // All that is ready by now stands in line before anyone is served.
-      else if (this.waiting.topPriority() <= at) this.opened(this.waiting.pop());
+      if (this.waiting.topPriority() <= at) this.opened(this.waiting.pop());
       else if (this.ready.size > 0 && this.idle.size > 0) this.serve(at);
       else return;
     }
@@ -105,7 +98,6 @@ export class PullArbiter implements Arbiter {
     const id = this.idle.pop();
     const position = this.ready.topPriority();
     const key = this.ready.pop();
-    this.checks.remove(key);
     if (this.turn === "round-robin") {
       this.round = Math.floor(position / TURN);
       this.cursor = key + 1;

@@ -2,7 +2,6 @@ import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
 import { violated } from "../../core/invariant.js";
 import type { Arbiter, CoreView, QueueKey } from "../../core/policy.js";
-import { ExpiringQueues } from "./expiring-queues.js";
 
 export interface ShepherdArbiterOptions {
   /** A running batch gives way to a candidate of at least this many times its size; Infinity: never. */
@@ -23,9 +22,9 @@ const CHAIN_MAX = 100_000;
 export class ShepherdArbiter implements Arbiter {
   /** Accelerators that came free and have not been looked at since. */
   private readonly freed: IndexedHeap;
-  private readonly queues = new ExpiringQueues();
   /** Queues with a request that has just arrived. */
-  private readonly arrivals = this.queues.line;
+  private readonly arrivals = new IndexedHeap(16);
+  private queuesMax = 16;
   /** Offers that change while the arbiter acts are its own doing, not arrivals. */
   private isActing = false;
   private readonly core: CoreView;
@@ -38,15 +37,17 @@ export class ShepherdArbiter implements Arbiter {
   }
 
   queueAdded(key: QueueKey): void {
-    this.queues.added(key);
+    while (this.queuesMax <= key) this.queuesMax *= 2;
+    this.arrivals.grow(this.queuesMax);
   }
 
   queueRemoved(key: QueueKey): void {
-    this.queues.removed(key);
+    this.arrivals.remove(key);
   }
 
   offerChanged(key: QueueKey, _at: number): void {
-    if (this.queues.changed(key, this.core.offers) && !this.isActing) this.arrivals.set(key, key);
+    if (this.core.offers.size[key] === 0) this.arrivals.remove(key);
+    else if (!this.isActing) this.arrivals.set(key, key);
   }
 
   accelerated(id: AcceleratorId, _at: number): void {
@@ -58,16 +59,13 @@ export class ShepherdArbiter implements Arbiter {
   }
 
   get nextWakeAt(): number {
-    if (this.freed.size > 0 || this.arrivals.size > 0) return Number.NEGATIVE_INFINITY;
-    return this.queues.checks.topPriority();
+    return this.freed.size > 0 || this.arrivals.size > 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   }
 
   wake(at: number): void {
-    const { checks } = this.queues;
     this.isActing = true;
     for (;;) {
-      if (checks.topPriority() <= at) this.core.expired(checks.pop(), at);
-      else if (this.freed.size > 0) this.completed(this.freed.pop(), at);
+      if (this.freed.size > 0) this.completed(this.freed.pop(), at);
       else if (this.arrivals.size > 0) this.arrived(this.arrivals.pop(), at);
       else break;
     }
@@ -75,10 +73,10 @@ export class ShepherdArbiter implements Arbiter {
   }
 
   private completed(id: AcceleratorId, at: number): void {
-    const { core, queues } = this;
+    const { core } = this;
     let best = -1;
     let most = 0;
-    for (let key = 0; key < queues.keysMax; key++) {
+    for (let key = 0; key < this.queuesMax; key++) {
       if (core.offers.size[key] === 0) continue;
       const count = core.countAt(key, id, at);
       if (count > most) {

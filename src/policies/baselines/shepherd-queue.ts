@@ -54,18 +54,18 @@ export class ShepherdQueue implements Queue {
   }
 
   arrived(request: RequestHandle, at: number): void {
-    this.pending.push(request, this.core.requests.deadline[request]!);
+    this.pending.push(request, this.core.requests.dueAt[request]!);
     this.refresh(at);
   }
 
   returned(request: RequestHandle, alone: boolean, at: number): void {
     if (alone) this.solo.push(request);
-    else this.pending.push(request, this.core.requests.deadline[request]!);
+    else this.pending.push(request, this.core.requests.dueAt[request]!);
     this.refresh(at);
   }
 
   remove(request: RequestHandle, at: number): void {
-    if (!this.pending.remove(request, this.core.requests.deadline[request]!)) {
+    if (!this.pending.remove(request, this.core.requests.dueAt[request]!)) {
       const index = this.solo.indexOf(request);
       if (index >= 0) this.solo.splice(index, 1);
     }
@@ -91,7 +91,7 @@ export class ShepherdQueue implements Queue {
     const { accelerators, batches, requests } = this.core;
     const { solo } = this;
     const scale = accelerators.scale[accelerator]!;
-    if (solo.length > 0) return this.endOf(1, at, scale) <= requests.deadline[solo[0]!]! ? 1 : 0;
+    if (solo.length > 0) return this.endOf(1, at, scale) <= requests.dueAt[solo[0]!]! ? 1 : 0;
     const sizeMax = this.sizeMaxOn(accelerator);
     const running = accelerators.running[accelerator]!;
     if (running < 0 || batches.queue[running] !== this.key) return this.candidate(at, scale, sizeMax);
@@ -100,7 +100,7 @@ export class ShepherdQueue implements Queue {
     let count = this.pending.length;
     for (let member = batches.first[running]!; member >= 0; member = requests.next[member]!) {
       if (requests.state[member] === ABANDONED) continue;
-      if (requests.deadline[member]! < earliest) earliest = requests.deadline[member]!;
+      if (requests.dueAt[member]! < earliest) earliest = requests.dueAt[member]!;
       count++;
     }
     return this.largest(earliest, at, scale, Math.min(sizeMax, count));
@@ -168,7 +168,7 @@ export class ShepherdQueue implements Queue {
     const { batches, requests } = this.core;
     const deadlines: number[] = [];
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!)
-      if (requests.state[member] !== ABANDONED) deadlines.push(requests.deadline[member]!);
+      if (requests.state[member] !== ABANDONED) deadlines.push(requests.dueAt[member]!);
     return deadlines.sort((a, b) => a - b);
   }
 
@@ -208,21 +208,25 @@ export class ShepherdQueue implements Queue {
     const { offers, requests, accelerators } = this.core;
     const { key, solo } = this;
     offers.size[key] = this.length === 0 ? 0 : 1;
-    if (this.length === 0) return;
+    if (this.length === 0) {
+      this.core.alarm(key, Number.POSITIVE_INFINITY);
+      return;
+    }
     const lead = this.leadUs(1);
-    const soloDeadline = solo.length > 0 ? requests.deadline[solo[0]!]! : Number.POSITIVE_INFINITY;
+    const soloDeadline = solo.length > 0 ? requests.dueAt[solo[0]!]! : Number.POSITIVE_INFINITY;
     offers.opensAt[key] = at + lead;
     offers.leadUs[key] = lead;
     offers.latestAt[key] =
       Math.min(this.testedDeadline, soloDeadline) - Math.ceil(this.spec.latency.execUs[1]! * accelerators.fastestScale);
     offers.rank[key] = offers.latestAt[key]!;
+    this.core.alarm(key, offers.latestAt[key]! - lead + 1);
   }
 
   private dropHeads(at: number): void {
     const { core, pending, solo } = this;
     const endAt = this.endOf(1, at, core.accelerators.fastestScale);
     while (solo.length > 0) {
-      const deadline = core.requests.deadline[solo[0]!]!;
+      const deadline = core.requests.dueAt[solo[0]!]!;
       if (deadline >= endAt) break;
       core.drop(solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
     }

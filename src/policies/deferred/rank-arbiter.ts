@@ -131,7 +131,7 @@ export class RankArbiter implements Arbiter {
     const isDue = offers.mayLeaveIdle[key] === 1 && this.reserve.isLight(key);
     const askAt = isDue ? at : offers.opensAt[key]! - offers.leadUs[key]!;
     if (askAt <= at && this.open.has(key)) {
-      this.open.set(key, offers.rank[key]!);
+      this.stand(key);
       return;
     }
     this.open.remove(key);
@@ -201,7 +201,7 @@ export class RankArbiter implements Arbiter {
   private offerOpened(key: QueueKey, at: number): void {
     const { offers, accelerators } = this.core;
     this.restoreRefused();
-    this.open.set(key, offers.rank[key]!);
+    this.stand(key);
     if (this.idle.size > 0) return;
     const next = this.nextFree(at);
     // An offer that opened early would grow still: it is not bound to an accelerator before that is needed.
@@ -263,7 +263,7 @@ export class RankArbiter implements Arbiter {
   private hasAsked(key: QueueKey, id: AcceleratorId, kind: number): void {
     this.asked[id] = kind;
     // More batches of it are full.
-    if (this.core.offers.size[key]! > 0) this.open.set(key, this.core.offers.rank[key]!);
+    if (this.core.offers.size[key]! > 0) this.stand(key);
   }
 
   /** Nothing was taken of an idle accelerator. */
@@ -328,7 +328,7 @@ export class RankArbiter implements Arbiter {
   private reopen(key: QueueKey): void {
     if (this.core.offers.size[key] === 0) return;
     this.waiting.remove(key);
-    this.open.set(key, this.core.offers.rank[key]!);
+    this.stand(key);
   }
 
   /** After a grant that nothing came of: is it the accelerator that did not suit? With idle dispatch nothing is too early. */
@@ -392,7 +392,15 @@ export class RankArbiter implements Arbiter {
 
   private openEarly(key: QueueKey): void {
     this.restoreRefused();
-    this.open.set(key, this.core.offers.rank[key]!);
+    this.stand(key);
+  }
+
+  /** It is open, and no accelerator has it yet. */
+  private stand(key: QueueKey): void {
+    const { rank, latestAt, leadUs } = this.core.offers;
+    this.open.set(key, rank[key]!);
+    // Where the order is that of latest starts, the first to run out stands first.
+    if (rank[key] !== latestAt[key]) this.core.alarm(key, latestAt[key]! - leadUs[key]! + 1);
   }
 
   private noteBusy(id: AcceleratorId): void {

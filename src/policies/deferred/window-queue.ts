@@ -121,7 +121,7 @@ export class WindowQueue implements Queue {
   }
 
   joined(request: RequestHandle, at: number): void {
-    this.pending.push(request, this.core.requests.deadline[request]!);
+    this.pending.push(request, this.core.requests.dueAt[request]!);
     if (this.rate.observe(at)) this.target = this.computeTarget();
     if (this.recent !== null) {
       this.recent.observe(at);
@@ -130,7 +130,7 @@ export class WindowQueue implements Queue {
   }
 
   remove(request: RequestHandle, at: number): void {
-    if (!this.pending.remove(request, this.core.requests.deadline[request]!)) {
+    if (!this.pending.remove(request, this.core.requests.dueAt[request]!)) {
       const index = this.solo.indexOf(request);
       if (index >= 0) this.solo.splice(index, 1);
     }
@@ -139,7 +139,7 @@ export class WindowQueue implements Queue {
 
   returned(request: RequestHandle, alone: boolean, at: number): void {
     if (alone) this.solo.push(request);
-    else this.pending.push(request, this.core.requests.deadline[request]!);
+    else this.pending.push(request, this.core.requests.dueAt[request]!);
     this.refresh(at);
   }
 
@@ -365,7 +365,7 @@ export class WindowQueue implements Queue {
   /** The whole part, in the order of deadlines; where there is no time for that, the first of it alone. */
   private soloSize(at: number, freeAt: number, scale: number): number {
     const { requests } = this.core;
-    const deadline = requests.deadline[this.solo[0]!]!;
+    const deadline = requests.dueAt[this.solo[0]!]!;
     const part = this.withinLimit(partLength(this.solo, requests), scale);
     if (this.endOn(part, at, freeAt, scale) <= deadline) return part;
     return this.endOn(1, at, freeAt, scale) <= deadline ? 1 : 0;
@@ -423,7 +423,7 @@ export class WindowQueue implements Queue {
     const lead = this.leadUs(1) + this.decisionUs;
     offers.size[key] = 1;
     offers.opensAt[key] = at + lead;
-    offers.latestAt[key] = requests.deadline[this.solo[0]!]! - this.fastUs[1]!;
+    offers.latestAt[key] = requests.dueAt[this.solo[0]!]! - this.fastUs[1]!;
     offers.leadUs[key] = lead;
     offers.rank[key] = offers.latestAt[key]!;
     offers.earlyExecUs[key] = 0;
@@ -452,7 +452,7 @@ export class WindowQueue implements Queue {
 
   private dropSolo(at: number): void {
     while (this.solo.length > 0) {
-      const deadline = this.core.requests.deadline[this.solo[0]!]!;
+      const deadline = this.core.requests.dueAt[this.solo[0]!]!;
       if (deadline >= this.endOf(1, at)) return;
       this.core.drop(this.solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
     }
