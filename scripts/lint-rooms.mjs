@@ -7,7 +7,7 @@ const any = null;
 const rooms = {
   core: [],
   policies: ["core"],
-  config: ["core"],
+  config: ["core", "policies"],
   measure: ["core"],
   scaling: ["core", "policies"],
   sim: ["core", "policies", "measure", "scaling", "config"],

@@ -266,9 +266,9 @@ function scenarioOf(setting: ParitySetting, rateRps: number, network: NetworkDel
     faults: [],
     policy: "deferred",
     policyOptions: {
-      idle_dispatch: LIVE_DEFAULTS.idleDispatch,
-      rate_window_s: LIVE_DEFAULTS.rateWindowUs / 1e6,
-      timer_slack_us: LIVE_DEFAULTS.slackUs,
+      idle_dispatch: LIVE_DEFAULTS.idle_dispatch,
+      rate_window_s: LIVE_DEFAULTS.rate_window_s,
+      timer_slack_us: LIVE_DEFAULTS.timer_slack_us,
     },
   };
 }

@@ -1,8 +1,8 @@
 /** Options that every command on a scenario takes. */
 import { type Command, Option } from "commander";
-import { POLICY_NAMES } from "../config/policy-options.js";
 import { type ExpandedScenario, loadScenario, type ScenarioOverrides } from "../config/scenario.js";
 import { dataDirOf } from "../config/traces.js";
+import { POLICY_NAMES } from "../policies/registry.js";
 import { collectPair, integerWithin, numberWithin } from "./option-values.js";
 
 export interface ScenarioOptions {

@@ -12,7 +12,7 @@ import {
 } from "./expand-arrivals.js";
 import { type ExpandedFault, expandFaults } from "./expand-faults.js";
 import { type ExpandedModel, expandModel, listModels } from "./expand-models.js";
-import { checkOptionsForModels, type PolicyName, type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
+import { type PolicyOptions, validatePolicyOptions } from "./policy-options.js";
 import { acceleratorCount } from "./scenario-rules.js";
 import { ACCELERATORS_MAX, type Scenario, type ScenarioAutoscale, type ScenarioPlan } from "./scenario-schema.js";
 import { IssueList, type Source, sourceOf } from "./source.js";
@@ -59,7 +59,7 @@ export interface ExpandedScenario {
   readonly arrivals: ExpandedArrivals;
   /** In order of time; pauses (`for_s`) are already pairs of events. */
   readonly faults: readonly ExpandedFault[];
-  readonly policy: PolicyName;
+  readonly policy: string;
   /** Valid for `policy`, defaults filled in. */
   readonly policyOptions: PolicyOptions;
   /** Absent: the number of accelerators is not looked at. */
@@ -117,9 +117,8 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
   }
   const arrivals = expandArrivals(scenario, data, modulation, models, runUs, issues);
   const faults = expandFaults(scenario.faults, accelerators.length, issues);
-  const policy = scenario.policy as PolicyName;
-  const policyOptions = validatePolicyOptions(policy, scenario.policy_options, ["policy_options"], issues);
-  checkOptionsForModels(policy, policyOptions, models, ["policy_options"], issues);
+  const policy = scenario.policy;
+  const policyOptions = validatePolicyOptions(policy, scenario.policy_options, ["policy_options"], issues, models);
   issues.throwIfAny();
   return {
     name: scenario.name ?? "scenario",

@@ -3,6 +3,8 @@
  * may want to override. Unknown keys are errors; every message names file, field, bound and value.
  */
 import { z } from "zod";
+import { LIVE_POLICIES } from "../policies/live.js";
+import { policyNamed } from "../policies/registry.js";
 import { ConfigError, formatValue } from "./config-error.js";
 import { validatePolicyOptions } from "./policy-options.js";
 import { IssueList, parseSource } from "./source.js";
@@ -71,13 +73,6 @@ const emulated = z
   .refine((value) => (value.table_ms === undefined) === (value.alpha_ms !== undefined && value.beta_ms !== undefined), {
     message: "must give either alpha_ms and beta_ms, or table_ms",
   });
-
-/** Policies that models of one group may mix. */
-export const LIVE_POLICIES = ["deferred", "deferred+", "eager", "timeout"] as const;
-export type LivePolicyName = (typeof LIVE_POLICIES)[number];
-
-/** Options of `deferred+` that belong to the arbiter, which all models of a group share. */
-const ARBITER_OPTIONS = ["early", "early_per_idle", "burst_aware", "fastest_first"] as const;
 
 export const modelFileSchema = z.strictObject({
   slo_ms: z.number().positive().max(86_400_000).optional().describe("The promise. Absent: served as eager."),
@@ -198,13 +193,12 @@ function readValid(text: string, file: string): ModelFile {
     const issues = new IssueList(source);
     const policy = policyOf(valid);
     const { policy_options: given } = valid;
-    if (policy === "deferred+")
-      for (const key of ARBITER_OPTIONS)
-        if (given[key] !== undefined)
-          issues.add(
-            ["policy_options", key],
-            `must be absent: it is of the group's arbiter, and scenarios only; was ${formatValue(given[key])}`,
-          );
+    for (const [key, option] of Object.entries(policyNamed(policy).options))
+      if (option.isShared && given[key] !== undefined)
+        issues.add(
+          ["policy_options", key],
+          `must be absent: it is of the group's arbiter, and scenarios only; was ${formatValue(given[key])}`,
+        );
     // What comes back has the defaults of scenarios; the live ones differ.
     validatePolicyOptions(policy, given, ["policy_options"], issues);
     issues.throwIfAny();
@@ -216,7 +210,7 @@ function readValid(text: string, file: string): ModelFile {
 }
 
 /** The model's policy; without a promise there is nothing to defer for. */
-export const policyOf = ({ policy, slo_ms }: ModelFile): LivePolicyName =>
+export const policyOf = ({ policy, slo_ms }: ModelFile): string =>
   policy ?? (slo_ms === undefined ? "eager" : "deferred");
 
 function crossChecks(file: ModelFile): string[] {

@@ -4,7 +4,6 @@
  */
 import type { DurationUs } from "../core/time.js";
 import type { AutoscaleOptions } from "./autoscale.js";
-import type { LivePolicyName } from "./model-file.js";
 
 export interface TensorSpec {
   readonly name: string;
@@ -76,7 +75,7 @@ export interface ModelSpec {
   readonly timeoutOverride?: "shorten" | "never";
   /** A run that computes may take so long, whatever its prediction and its deadline. Absent: 0. */
   readonly runMaxUs?: DurationUs;
-  readonly policy: LivePolicyName;
+  readonly policy: string;
   readonly policyOptions: Readonly<Record<string, unknown>>;
   /** Name of the accelerator group that runs it. */
   readonly group: string;

@@ -5,9 +5,10 @@
  * `node scripts/gen-docs.mjs` writes what this returns; a test fails when the committed files differ.
  */
 import { z } from "zod";
+import { POLICY_NAMES } from "../policies/registry.js";
 import { modelFileSchema } from "./model-file.js";
 import { planFileSchema } from "./plan-file.js";
-import { POLICY_NAMES, policyOptionSchemas } from "./policy-options.js";
+import { policyOptionSchemas } from "./policy-options.js";
 import { scenarioSchema } from "./scenario-schema.js";
 import { serverConfigSchema } from "./server-schema.js";
 import { renderTritonFields } from "./triton-fields.js";
@@ -41,7 +42,7 @@ const PUBLISHED: readonly PublishedSchema[] = [
     id: `policy-options-${policy}`,
     title: `Policy options: ${policy}`,
     intro: `\`policy_options\` of a scenario and of a model with \`policy: ${policy}\`; \`--option KEY=VALUE\` on the command line.`,
-    schema: policyOptionSchemas[policy],
+    schema: policyOptionSchemas[policy]!,
   })),
   {
     id: "server",

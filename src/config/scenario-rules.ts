@@ -1,6 +1,6 @@
 /** Rules between the fields of a scenario, which its schema cannot say. */
 import { formatValue } from "./config-error.js";
-import { type PolicyName, validatePolicyOptions } from "./policy-options.js";
+import { validatePolicyOptions } from "./policy-options.js";
 import type { Scenario } from "./scenario-schema.js";
 import type { IssueList } from "./source.js";
 
@@ -15,7 +15,7 @@ export function checkScenario(scenario: Scenario, issues: IssueList): void {
   checkRates(scenario, issues);
   checkFaults(scenario, issues);
   checkAutoscale(scenario, issues);
-  validatePolicyOptions(scenario.policy as PolicyName, scenario.policy_options, ["policy_options"], issues);
+  validatePolicyOptions(scenario.policy, scenario.policy_options, ["policy_options"], issues);
 }
 
 function checkModels(scenario: Scenario, issues: IssueList): void {

@@ -5,8 +5,8 @@
  * fields, which a schema cannot say, are in scenario-rules.ts.
  */
 import { z } from "zod";
+import { POLICY_NAMES } from "../policies/registry.js";
 import { autoscaleKeys } from "./autoscale.js";
-import { POLICY_NAMES } from "./policy-options.js";
 import { ZOO_NAMES } from "./zoo.js";
 
 export const BATCH_SIZE_MAX = 1024;

@@ -1,95 +1,57 @@
 /**
  * The live server's policy: models of one accelerator group share one arbiter, and each queue brings its own rules
- * (deferred, eager or timeout; with or without an SLO) as plain numbers, so that they fit a ring record and an event log.
+ * (deferred, deferred+, eager or timeout; with or without an SLO) as plain numbers, so that they fit a ring record and an
+ * event log.
  */
 import { invariant } from "../core/invariant.js";
-import type { CoreView, Policy, QueueSpec, SeparablePolicy } from "../core/policy.js";
-import { plusParts, type QueuePlusOptions } from "./deferred/queue-plus.js";
-import { PLUS_EARLY, PLUS_EARLY_BY_GAP, PLUS_EARLY_PER_IDLE, RankArbiter } from "./deferred/rank-arbiter.js";
-import { SharedLoad } from "./deferred/shared-load.js";
-import { WindowQueue, type WindowQueueOptions } from "./deferred/window-queue.js";
-import type { DeferredOptions, DeferredPlusOptions, EagerOptions, TimeoutOptions } from "./policy-options.js";
+import type { Policy, QueueSpec, SeparablePolicy } from "../core/policy.js";
+import { deferredPolicy } from "./deferred/deferred.js";
+import { deferredPlusPolicy, PLUS_ARBITER } from "./deferred/deferred-plus.js";
+import { eagerPolicy } from "./deferred/eager.js";
+import { RankArbiter } from "./deferred/rank-arbiter.js";
+import { timeoutPolicy } from "./deferred/timeout.js";
+import { SharedLoads, type WindowDescriptor, type WindowRules, windowQueue } from "./deferred/window-policy.js";
 
 /** Policies that queues of one group may mix. */
-export type LivePolicy = "deferred" | "deferred+" | "eager" | "timeout";
-
-/** A queue's rules without what it shares with others. */
-export interface LiveWindow extends Omit<WindowQueueOptions, "plus"> {
-  /** Parts of `deferred+`; null: none. */
-  readonly plus: Omit<QueuePlusOptions, "load"> | null;
-}
+const MIXED = [
+  deferredPolicy,
+  deferredPlusPolicy,
+  eagerPolicy,
+  timeoutPolicy,
+] as unknown as readonly WindowDescriptor[];
+export const LIVE_POLICIES = MIXED.map(({ name }) => name) as [string, ...string[]];
+/** Those whose queues can be in threads of their own. */
+export const SEPARABLE_LIVE: readonly string[] = MIXED.filter((each) => each.isSeparable).map(({ name }) => name);
 
 export interface LiveQueueSpec extends QueueSpec {
-  readonly window: LiveWindow;
+  readonly window: WindowRules;
 }
-
-export interface LiveDefaults {
-  /** Dispatch at once while nothing presses (design, "When nothing presses"). */
-  readonly idleDispatch: boolean;
-  readonly rateWindowUs: number;
-  /** The window of a deferred queue opens and closes this much early: a thread's timer fires up to 0.1 ms late. */
-  readonly slackUs: number;
-  /** No model's batches keep every accelerator from another whose SLO is shorter; see Reserve. */
-  readonly isolation: boolean;
-}
-
-export const LIVE_DEFAULTS: LiveDefaults = {
-  idleDispatch: true,
-  rateWindowUs: 1_000_000,
-  slackUs: 100,
-  isolation: true,
-};
-
-const TIMEOUT_FRACTION = 0.3;
 
 /** Every queue added must be a LiveQueueSpec. */
 export function livePolicy(): Policy {
-  let shared: SharedLoad | null = null;
-  const loadOf = (core: CoreView): SharedLoad => {
-    shared ??= new SharedLoad(core.accelerators);
-    return shared;
-  };
+  const loads = new SharedLoads();
   return {
     name: "live",
     createQueue: (key, spec, core) => {
-      invariant("window" in spec, `queue ${key} of the live policy must bring window options`);
-      const { plus, ...window } = (spec as LiveQueueSpec).window;
-      return new WindowQueue(
-        key,
-        spec,
-        core,
-        plus === null ? window : { ...window, plus: { ...plus, load: loadOf(core) } },
-      );
+      invariant("window" in spec, `queue ${key} of the live policy must bring window rules`);
+      return windowQueue(key, spec, core, (spec as LiveQueueSpec).window, () => loads.of(core));
     },
     // Queues say each whether they may leave idle, or before their window.
     createArbiter: (core) =>
-      new RankArbiter(core, {
-        idleDispatch: true,
-        plus: {
-          load: loadOf(core),
-          early: PLUS_EARLY,
-          earlyPerIdle: PLUS_EARLY_PER_IDLE,
-          earlyByGap: PLUS_EARLY_BY_GAP,
-          burstAware: true,
-          // Measured scales differ by noise: the lowest id keeps work together.
-          fastestFirst: false,
-        },
-      }),
+      new RankArbiter(core, { idleDispatch: true, plus: { load: loads.of(core), ...PLUS_ARBITER } }),
   };
 }
 
 /**
- * The same for queues and arbiter in threads of their own: each queue's window comes as numbers in its `rules`
- * (`encodeWindow`). Parts of `deferred+` know more of each other than offers and grants, so no queue may have them.
+ * The same for queues and arbiter in threads of their own: each queue's rules come as numbers (`encodeWindow`). Parts of
+ * `deferred+` know more of each other than offers and grants, so no queue may have them.
  */
 export function separableLivePolicy(): SeparablePolicy {
   return {
     name: LIVE_ON_THREADS,
     createQueue: (key, spec, core) => {
-      invariant(spec.rules !== undefined, `queue ${key} of the live policy must bring window options`);
-      const { plus, ...window } = decodeWindow(spec.rules, 0);
-      invariant(plus === null, `queue ${key} must have no part of deferred+ on a thread of its own`);
-      return new WindowQueue(key, spec, core, window);
+      invariant(spec.rules !== undefined, `queue ${key} of the live policy must bring window rules`);
+      return windowQueue(key, spec, core, decodeWindow(spec.rules, 0), null);
     },
     createArbiter: (core) => new RankArbiter(core, { idleDispatch: true }),
   };
@@ -97,8 +59,23 @@ export function separableLivePolicy(): SeparablePolicy {
 
 /** Name by which threads create it. */
 export const LIVE_ON_THREADS = "live";
-/** Policies whose queues can be of it. */
-export const SEPARABLE_LIVE: readonly LivePolicy[] = ["deferred", "eager", "timeout"];
+
+/** Options that a model's own stand over: dispatch at once while nothing presses (design, "When nothing presses"). */
+export interface LiveDefaults {
+  readonly idle_dispatch: boolean;
+  readonly rate_window_s: number;
+  /** A thread's timer fires up to 0.1 ms late. */
+  readonly timer_slack_us: number;
+  /** No model's batches keep every accelerator from another whose SLO is shorter; see Reserve. */
+  readonly isolation: boolean;
+}
+
+export const LIVE_DEFAULTS: LiveDefaults = {
+  idle_dispatch: true,
+  rate_window_s: 1,
+  timer_slack_us: 100,
+  isolation: true,
+};
 
 /**
  * Rules of one model's queues.
@@ -107,43 +84,20 @@ export const SEPARABLE_LIVE: readonly LivePolicy[] = ["deferred", "eager", "time
  * has passed, not when a profile says that it will.
  */
 export function liveWindow(
-  policy: LivePolicy,
+  policy: string,
   options: Readonly<Record<string, unknown>>,
   sloUs: number | null,
   defaults: LiveDefaults,
-): LiveWindow {
-  const { target, rate_window_s, timer_slack_us, isolation } = options as DeferredOptions;
-  const common = {
-    target: typeof target === "number" ? target : null,
-    rateWindowUs: rate_window_s === undefined ? defaults.rateWindowUs : rate_window_s * 1e6,
-    slackUs: timer_slack_us ?? (policy === "deferred" || policy === "deferred+" ? defaults.slackUs : 0),
-    isolation: isolation ?? defaults.isolation,
-    plus: null,
-  };
-  const dropWithout = sloUs === null ? "expired" : "infeasible";
-  if (sloUs === null && (policy === "deferred" || policy === "deferred+"))
-    return { opens: "eager", timeoutUs: 0, drop: "expired", idleDispatch: false, ...common, slackUs: 0 };
-  if (policy === "deferred") {
-    const { idle_dispatch, head_drop } = options as DeferredOptions;
-    const idleDispatch = idle_dispatch ?? defaults.idleDispatch;
-    const drop = (head_drop ?? true) ? "window" : "infeasible";
-    return { opens: "frontrun", timeoutUs: 0, drop, idleDispatch, ...common };
-  }
-  if (policy === "deferred+") {
-    const plus = plusParts(options as DeferredPlusOptions);
-    const { idle_dispatch } = options as DeferredPlusOptions;
-    const idleDispatch = idle_dispatch ?? defaults.idleDispatch;
-    return { opens: "frontrun", timeoutUs: 0, drop: "window", idleDispatch, ...common, plus };
-  }
-  const { drop } = options as EagerOptions;
-  if (policy === "eager")
-    return { opens: "eager", timeoutUs: 0, drop: drop ?? dropWithout, idleDispatch: false, ...common };
-  const { timeout_ms, timeout_fraction } = options as TimeoutOptions;
-  const timeoutUs =
-    timeout_ms !== undefined
-      ? Math.round(timeout_ms * 1000)
-      : Math.round((timeout_fraction ?? TIMEOUT_FRACTION) * (sloUs ?? 0));
-  return { opens: "timeout", timeoutUs, drop: drop ?? dropWithout, idleDispatch: false, ...common };
+): WindowRules {
+  const isDeferred = policy === "deferred" || policy === "deferred+";
+  const of = sloUs === null && isDeferred ? eagerPolicy.name : policy;
+  const descriptor = MIXED.find(({ name }) => name === of);
+  invariant(descriptor !== undefined, `live policy must be one of ${LIVE_POLICIES.join(", ")}; was ${policy}`);
+  const known = Object.entries({ ...defaults, ...(sloUs === null ? { drop: "expired" } : {}), ...options });
+  const given = Object.fromEntries(known.filter(([key]) => key in descriptor.options));
+  const rules = descriptor.rulesOf(given as Parameters<WindowDescriptor["rulesOf"]>[0], sloUs ?? 0);
+  // Of every policy, live: without it one model can starve another.
+  return { ...rules, isolation: (options.isolation as boolean | undefined) ?? defaults.isolation };
 }
 
 const OPENS = ["frontrun", "eager", "timeout"] as const;
@@ -154,7 +108,7 @@ export const WINDOW_NUMBERS = 9;
 /** In the order of their bits: new ones go last, where logs of before them have 0. */
 const PARTS = ["keepUp", "strain", "headsReturn", "feedback", "lookAhead", "leaveWhenEnough"] as const;
 
-export function encodeWindow(window: LiveWindow, into: Float64Array, offset: number): void {
+export function encodeWindow(window: WindowRules, into: Float64Array, offset: number): void {
   into[offset] = OPENS.indexOf(window.opens);
   into[offset + 1] = window.timeoutUs;
   into[offset + 2] = DROPS.indexOf(window.drop);
@@ -168,7 +122,7 @@ export function encodeWindow(window: LiveWindow, into: Float64Array, offset: num
   into[offset + 8] = window.isolation ? 1 : 0;
 }
 
-export function decodeWindow(from: Float64Array, offset: number): LiveWindow {
+export function decodeWindow(from: Float64Array, offset: number): WindowRules {
   const opens = OPENS[from[offset]!];
   const drop = DROPS[from[offset + 2]!];
   invariant(
@@ -191,7 +145,7 @@ export function decodeWindow(from: Float64Array, offset: number): LiveWindow {
 }
 
 /** @param bits undefined in a log of before there was deferred+. */
-function decodeParts(bits: number | undefined): LiveWindow["plus"] {
+function decodeParts(bits: number | undefined): WindowRules["plus"] {
   if (bits === undefined || bits === 0) return null;
   const has = (at: number): boolean => (bits & (2 << at)) !== 0;
   return {

@@ -3,7 +3,7 @@
  *
  * Equal care: a system whose published setting is not its best here has both, or has variants of which the best is shown.
  */
-import { isPolicyName } from "../config/policy-options.js";
+import { POLICY_NAMES } from "../policies/registry.js";
 import type { Choice } from "./point.js";
 
 export interface System {
@@ -33,7 +33,7 @@ function nexus(options: Readonly<Record<string, unknown>>): Choice[] {
 export const SYMPHONY: System = { name: "Symphony", variants: [choice("deferred")], isOurs: true, isMain: true };
 
 /** Work past the paper, where it is built in. */
-const PLUS: readonly System[] = isPolicyName("deferred+")
+const PLUS: readonly System[] = POLICY_NAMES.includes("deferred+")
   ? [{ name: "deferred+", variants: [choice("deferred+")], isOurs: true, isMain: true }]
   : [];
 

@@ -5,10 +5,10 @@ import { IssueList, sourceOf } from "../config/source.js";
 import { validate } from "../config/validate.js";
 import { linearTable, measuredTable } from "../core/latency.js";
 import { sloUsFromMs, workUsFromMs } from "../core/time.js";
-import { LIVE_DEFAULTS, type LivePolicy, type LiveWindow, liveWindow } from "../policies/live.js";
+import type { WindowRules } from "../policies/deferred/window-policy.js";
+import { LIVE_DEFAULTS, LIVE_POLICIES, liveWindow } from "../policies/live.js";
 
 const BATCH_MAX = 4096;
-const POLICIES = ["deferred", "deferred+", "eager", "timeout"] as const satisfies readonly LivePolicy[];
 /** Timers of this thread have steps of 1 ms. */
 const TIMER_US = 1000;
 
@@ -21,7 +21,7 @@ const schema = z.strictObject({
   slo_ms: z.number().positive(),
   batch_max: z.int().min(1).max(BATCH_MAX).optional(),
   concurrency: z.int().min(1).max(1024).default(1),
-  policy: z.enum(POLICIES).default("deferred"),
+  policy: z.enum(LIVE_POLICIES).default("deferred"),
   policy_options: z.record(z.string(), z.unknown()).default({}),
   queue_max: z.int().min(1).max(1_000_000).default(10_000),
 });
@@ -51,7 +51,7 @@ export interface CheckedBatcherOptions {
   readonly sloUs: number;
   readonly concurrency: number;
   readonly queueMax: number;
-  readonly window: LiveWindow;
+  readonly window: WindowRules;
 }
 
 /** @throws ConfigError naming field, bound and value of all that is wrong. */
@@ -71,7 +71,7 @@ export function checkBatcherOptions(options: unknown): CheckedBatcherOptions {
       ? measuredTable(profile.table_ms.slice(0, checked.batch_max).map((ms) => workUsFromMs(ms)))
       : linearTable(profile.alpha_ms * 1000, profile.beta_ms * 1000, checked.batch_max ?? 32);
   const sloUs = sloUsFromMs(checked.slo_ms);
-  const window = liveWindow(policy, checked.policy_options, sloUs, { ...LIVE_DEFAULTS, slackUs: TIMER_US });
+  const window = liveWindow(policy, checked.policy_options, sloUs, { ...LIVE_DEFAULTS, timer_slack_us: TIMER_US });
   const leastUs = table[1]! + window.slackUs;
   // Every item would be refused as infeasible.
   if (sloUs < leastUs)

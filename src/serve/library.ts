@@ -10,7 +10,7 @@ import { violated } from "../core/invariant.js";
 import { ProfiledLatency } from "../core/latency.js";
 import { DROP_REASONS, DROPPED, FAIL_CAUSES, FAIL_DRAINING, FAIL_INTERNAL, FAILED } from "../core/outcome.js";
 import { Scheduler } from "../core/scheduler.js";
-import { type LivePolicy, type LiveQueueSpec, livePolicy } from "../policies/live.js";
+import { type LiveQueueSpec, livePolicy } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import { checkBatcherOptions, checkSubmitOptions } from "./batcher-options.js";
@@ -29,7 +29,7 @@ export interface BatcherOptions<Item, Result> {
   /** Batches that may run at once, in [1, 1024]; default 1. */
   readonly concurrency?: number;
   /** Default deferred. */
-  readonly policy?: LivePolicy;
+  readonly policy?: string;
   readonly policy_options?: Readonly<Record<string, unknown>>;
   /** Items waiting at once; more are refused as "queue-full". Default 10,000. */
   readonly queue_max?: number;

@@ -1,6 +1,6 @@
 import type { LogGroup } from "../core/event-log.js";
 import type { NetworkDelays } from "../core/policy.js";
-import type { LivePolicy, LiveWindow } from "../policies/live.js";
+import type { WindowRules } from "../policies/deferred/window-policy.js";
 
 /**
  * Where the scheduler runs. inline: between the callbacks of this thread. thread: on one of its own. threads: on as many
@@ -60,7 +60,7 @@ export interface QueueRecord {
   readonly queue: number;
   readonly sloUs: number;
   readonly lengthMax: number;
-  readonly window: LiveWindow;
+  readonly window: WindowRules;
   /** l(1), l(2), ... in µs. */
   readonly timesUs: ArrayLike<number>;
 }
@@ -85,7 +85,7 @@ export interface SchedulerRow {
 export interface LiveScheduler {
   readonly measured: SchedulerRow;
   /** What is wrong with a model of this policy, as "field must be bound; was value"; null: it can be served. */
-  problemOf(policy: LivePolicy): string | null;
+  problemOf(policy: string): string | null;
   /** Resolves when it takes what is said at once; before, it waits. */
   start(): Promise<void>;
   /** @returns false when the scheduler does not keep up: the request has not entered. */

@@ -80,9 +80,9 @@ export async function runServer(
     retriesMax: config.retryMax,
     policyDefaults: {
       ...LIVE_DEFAULTS,
-      idleDispatch: scheduler.idleDispatch,
+      idle_dispatch: scheduler.idleDispatch,
       isolation: scheduler.isolation,
-      rateWindowUs: scheduler.rateWindowUs,
+      rate_window_s: scheduler.rateWindowUs / 1e6,
     },
     schedulerMode: scheduler.threads > 0 ? { threads: scheduler.threads } : scheduler.hasThread ? "thread" : "inline",
     eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },

@@ -1,7 +1,7 @@
 import type { LogGroup } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { NetworkDelays } from "../core/policy.js";
-import { encodeWindow, LIVE_ON_THREADS, type LivePolicy, WINDOW_NUMBERS } from "../policies/live.js";
+import { encodeWindow, LIVE_ON_THREADS, WINDOW_NUMBERS } from "../policies/live.js";
 import { Bell } from "../threads/bell.js";
 import { type HostSetup, WorkerHost } from "../threads/hosts.js";
 import { createActorBells, createMemory, frontBell, type RingSizes } from "../threads/memory.js";
@@ -102,7 +102,7 @@ export class ThreadsClient implements LiveScheduler {
     return { ...this.team.totals, liveRequests: this.liveRequests, liveBatches };
   }
 
-  problemOf(policy: LivePolicy): string | null {
+  problemOf(policy: string): string | null {
     return policyProblem(policy, this.options.threads);
   }
 

@@ -162,7 +162,11 @@ describe("RequestTable and BatchTable", () => {
         let tag = 2 ** 40;
         for (const victim of operations) {
           if (victim === null) {
-            const handle = table.add(3, ++tag, tag / 2, tag / 4, tag / 8, { kind: tag % 7, weight: tag / 16, dueBy: 0 });
+            const handle = table.add(3, ++tag, tag / 2, tag / 4, tag / 8, {
+              kind: tag % 7,
+              weight: tag / 16,
+              dueBy: 0,
+            });
             if (live.size === 50) expect(handle).toBe(-1);
             else {
               expect(live.has(handle)).toBe(false);

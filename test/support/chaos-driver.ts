@@ -372,7 +372,10 @@ export class ChaosDriver implements CommandSink {
     this.ends[tag] = 1;
     if (outcome === FINISHED) {
       this.counts.finished++;
-      this.check(at <= requests.latestEndAt[request]! + (this.options.gridUs ?? 1), `request ${tag} finished though late`);
+      this.check(
+        at <= requests.latestEndAt[request]! + (this.options.gridUs ?? 1),
+        `request ${tag} finished though late`,
+      );
     } else if (outcome === LATE) this.counts.late++;
     else if (outcome === DROPPED) {
       this.counts.dropped++;

@@ -1,12 +1,11 @@
 import type { AcceleratorId } from "../../core/accelerator-table.js";
 import type { DeadlineQueue } from "../../core/deadline-queue.js";
 import type { QueueKey } from "../../core/policy.js";
-import type { DeferredPlusOptions } from "../policy-options.js";
 import { LookAhead, type Outlook } from "./look-ahead.js";
 import type { SharedLoad } from "./shared-load.js";
 import { keepUpSize } from "./target-size.js";
 
-/** Parts of `deferred+` that a queue switches; see policy-options.ts. */
+/** Parts of `deferred+` that a queue switches; see deferred-plus.ts. */
 export interface QueuePlusOptions {
   readonly load: SharedLoad;
   readonly keepUp: boolean;
@@ -15,18 +14,6 @@ export interface QueuePlusOptions {
   readonly feedback: boolean;
   readonly lookAhead: boolean;
   readonly leaveWhenEnough: boolean;
-}
-
-/** Which parts a queue has by its options; see policy-options.ts of the configuration for what each does. */
-export function plusParts(options: DeferredPlusOptions): Omit<QueuePlusOptions, "load"> {
-  return {
-    keepUp: (options.target ?? "keep-up") === "keep-up",
-    strain: options.drop_by_strain ?? false,
-    headsReturn: options.heads_return ?? false,
-    feedback: options.feedback ?? true,
-    lookAhead: options.look_ahead ?? true,
-    leaveWhenEnough: options.leave_when_enough ?? true,
-  };
 }
 
 /** How much more of the target the drop rule protects per unit of strain above 1. */

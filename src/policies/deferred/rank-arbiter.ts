@@ -21,7 +21,7 @@ export interface RankArbiterOptions {
   readonly plus?: ArbiterPlusOptions;
 }
 
-/** Parts of `deferred+` that the arbiter switches; see policy-options.ts and `earliness`. */
+/** Parts of `deferred+` that the arbiter switches; see deferred-plus.ts and `earliness`. */
 export interface ArbiterPlusOptions {
   readonly load: SharedLoad;
   /** How much before its window an offer may open for the last idle accelerator, or compete for the next free one. */
@@ -34,11 +34,6 @@ export interface ArbiterPlusOptions {
   /** The fastest idle accelerator goes first, the lowest id among equals. */
   readonly fastestFirst: boolean;
 }
-
-/** Defaults of `early`, `earlyPerIdle` and `earlyByGap`, in scenarios and live (decision 004). */
-export const PLUS_EARLY = 0.5;
-export const PLUS_EARLY_PER_IDLE = 2;
-export const PLUS_EARLY_BY_GAP = 0.8;
 
 /** Decisions at one moment, far above what queues and accelerators can need: ends the process rather than hang it. */
 const TURNS_MAX = 1_000_000;

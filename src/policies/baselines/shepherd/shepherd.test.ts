@@ -1,14 +1,13 @@
 /** Rules of Shepherd's Flex, worked by hand: l(b) = 10 b + 90 µs, times in µs; then in simulation. Source: Symphony's re-implementation. */
 import { describe, expect, test } from "vitest";
-import { HandDriven } from "../../../test/support/hand-driven.js";
-import { accelerators, arrivalsAt, linearModel, scenarioOf } from "../../../test/support/scenario.js";
-import type { ExpandedScenario } from "../../config/scenario.js";
-import { durationUs } from "../../core/time.js";
-import { simulate } from "../../sim/simulate.js";
-import type { ShepherdOptions } from "../policy-options.js";
-import { shepherd } from "../registry.js";
+import { HandDriven } from "../../../../test/support/hand-driven.js";
+import { accelerators, arrivalsAt, linearModel, scenarioOf } from "../../../../test/support/scenario.js";
+import type { ExpandedScenario } from "../../../config/scenario.js";
+import { durationUs } from "../../../core/time.js";
+import { simulate } from "../../../sim/simulate.js";
+import { shepherd } from "../../registry.js";
 
-const serve = (options: ShepherdOptions = {}, count = 1, models = 1) =>
+const serve = (options: Parameters<typeof shepherd>[0] = {}, count = 1, models = 1) =>
   new HandDriven({ policy: shepherd(options), accelerators: count, models });
 
 describe("shepherd: what an accelerator takes", () => {

@@ -1,6 +1,6 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
-import type { BatchId } from "../../core/batch-table.js";
-import { DeadlineQueue } from "../../core/deadline-queue.js";
+import type { AcceleratorId } from "../../../core/accelerator-table.js";
+import type { BatchId } from "../../../core/batch-table.js";
+import { DeadlineQueue } from "../../../core/deadline-queue.js";
 import {
   CLOSE_EAGER,
   CLOSE_FULL,
@@ -8,7 +8,7 @@ import {
   DROP_EXPIRED,
   DROP_INFEASIBLE,
   DROP_PREDICTED_LATE,
-} from "../../core/outcome.js";
+} from "../../../core/outcome.js";
 import {
   ANY_ACCELERATOR,
   type CoreView,
@@ -16,9 +16,9 @@ import {
   type Queue,
   type QueueKey,
   type QueueSpec,
-} from "../../core/policy.js";
-import type { RequestHandle } from "../../core/request-table.js";
-import { linkFront, linkPart } from "../link-members.js";
+} from "../../../core/policy.js";
+import type { RequestHandle } from "../../../core/request-table.js";
+import { linkFront, linkPart } from "../../link-members.js";
 import { HELD, NexusFrontends } from "./nexus-frontends.js";
 import type { NexusPlanner } from "./nexus-planner.js";
 

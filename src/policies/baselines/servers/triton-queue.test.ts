@@ -1,11 +1,10 @@
 /** Triton's dynamic batcher, worked by hand: l(b) = 10 b + 90 µs, times in µs. Sources: dynamic_batch_scheduler.cc, scheduler_utils.cc, model_config.proto. */
 import { describe, expect, test } from "vitest";
-import { HandDriven } from "../../../test/support/hand-driven.js";
-import { FAIL_WORKER_CRASHED, FAIL_WORKER_HUNG } from "../../core/outcome.js";
-import type { TritonOptions } from "../policy-options.js";
-import { triton } from "../registry.js";
+import { HandDriven } from "../../../../test/support/hand-driven.js";
+import { FAIL_WORKER_CRASHED, FAIL_WORKER_HUNG } from "../../../core/outcome.js";
+import { triton } from "../../registry.js";
 
-const serve = (options: TritonOptions, accelerators = 1, models = 1) =>
+const serve = (options: Parameters<typeof triton>[0], accelerators = 1, models = 1) =>
   new HandDriven({ policy: triton(options), accelerators, models });
 /** A queue policy that never acts: batches are then formed only when an accelerator is free. */
 const NO_PREFETCH = { max_queue_size: 1000 };

@@ -1,9 +1,15 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
-import type { BatchId } from "../../core/batch-table.js";
-import { invariant } from "../../core/invariant.js";
-import { CLOSE_ACCELERATOR_FREE, CLOSE_EAGER, CLOSE_FULL, CLOSE_TIMEOUT, DROP_QUEUE_FULL } from "../../core/outcome.js";
-import type { CoreView, QueueKey, QueueSpec } from "../../core/policy.js";
-import type { RequestHandle } from "../../core/request-table.js";
+import type { AcceleratorId } from "../../../core/accelerator-table.js";
+import type { BatchId } from "../../../core/batch-table.js";
+import { invariant } from "../../../core/invariant.js";
+import {
+  CLOSE_ACCELERATOR_FREE,
+  CLOSE_EAGER,
+  CLOSE_FULL,
+  CLOSE_TIMEOUT,
+  DROP_QUEUE_FULL,
+} from "../../../core/outcome.js";
+import type { CoreView, QueueKey, QueueSpec } from "../../../core/policy.js";
+import type { RequestHandle } from "../../../core/request-table.js";
 import { ArrivalOrderQueue } from "./arrival-order-queue.js";
 import type { RequestList } from "./request-list.js";
 

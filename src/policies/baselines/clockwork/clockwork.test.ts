@@ -1,16 +1,15 @@
 /** Rules of Clockwork's INFER5 scheduler, worked by hand: l(b) = 10 b + 90 µs, times in µs; then in simulation. Source: its controller. */
 import { describe, expect, test } from "vitest";
-import { CLOCKWORK_EQUAL_CARE } from "../../../test/support/chaos-driver.js";
-import { HandDriven } from "../../../test/support/hand-driven.js";
-import { accelerators, arrivalsAt, linearModel, scenarioOf } from "../../../test/support/scenario.js";
-import { durationUs, timeUs } from "../../core/time.js";
-import { simulate } from "../../sim/simulate.js";
-import type { ClockworkOptions } from "../policy-options.js";
-import { clockwork } from "../registry.js";
+import { CLOCKWORK_EQUAL_CARE } from "../../../../test/support/chaos-driver.js";
+import { HandDriven } from "../../../../test/support/hand-driven.js";
+import { accelerators, arrivalsAt, linearModel, scenarioOf } from "../../../../test/support/scenario.js";
+import { durationUs, timeUs } from "../../../core/time.js";
+import { simulate } from "../../../sim/simulate.js";
+import { clockwork } from "../../registry.js";
 
-const NO_CONSTANTS: ClockworkOptions = CLOCKWORK_EQUAL_CARE;
+const NO_CONSTANTS: Parameters<typeof clockwork>[0] = CLOCKWORK_EQUAL_CARE;
 
-const serve = (options: ClockworkOptions = {}, count = 1, models = 1) =>
+const serve = (options: Parameters<typeof clockwork>[0] = {}, count = 1, models = 1) =>
   new HandDriven({ policy: clockwork({ ...NO_CONSTANTS, ...options }), accelerators: count, models, depth: 64 });
 
 describe("clockwork: when an accelerator is given work", () => {

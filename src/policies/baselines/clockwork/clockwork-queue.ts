@@ -1,9 +1,9 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
-import type { BatchId } from "../../core/batch-table.js";
-import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY, DROP_EXPIRED, DROP_PREDICTED_LATE } from "../../core/outcome.js";
-import type { CoreView, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
-import { DISPATCHED, type RequestHandle } from "../../core/request-table.js";
-import { linkPart } from "../link-members.js";
+import type { AcceleratorId } from "../../../core/accelerator-table.js";
+import type { BatchId } from "../../../core/batch-table.js";
+import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY, DROP_EXPIRED, DROP_PREDICTED_LATE } from "../../../core/outcome.js";
+import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
+import { DISPATCHED, type RequestHandle } from "../../../core/request-table.js";
+import { linkPart } from "../../link-members.js";
 import { ArrivalRing } from "./arrival-ring.js";
 
 export interface ClockworkQueueOptions {

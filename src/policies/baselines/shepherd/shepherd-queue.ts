@@ -1,6 +1,6 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
-import type { BatchId } from "../../core/batch-table.js";
-import { DeadlineQueue } from "../../core/deadline-queue.js";
+import type { AcceleratorId } from "../../../core/accelerator-table.js";
+import type { BatchId } from "../../../core/batch-table.js";
+import { DeadlineQueue } from "../../../core/deadline-queue.js";
 import {
   CLOSE_EAGER,
   CLOSE_FULL,
@@ -8,10 +8,10 @@ import {
   DROP_EXPIRED,
   DROP_INFEASIBLE,
   DROP_PREDICTED_LATE,
-} from "../../core/outcome.js";
-import type { CoreView, Queue, QueueKey, QueueSpec } from "../../core/policy.js";
-import { ABANDONED, type RequestHandle } from "../../core/request-table.js";
-import { linkFront, linkPart } from "../link-members.js";
+} from "../../../core/outcome.js";
+import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
+import { ABANDONED, type RequestHandle } from "../../../core/request-table.js";
+import { linkFront, linkPart } from "../../link-members.js";
 
 export interface ShepherdQueueOptions {
   /**

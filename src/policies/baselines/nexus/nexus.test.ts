@@ -1,15 +1,14 @@
 /** Rules of Nexus, worked by hand: l(b) = 10 b + 90 µs, times in µs; then in simulation. Source: its backend, frontend and scheduler. */
 import { describe, expect, test } from "vitest";
-import { HandDriven } from "../../../test/support/hand-driven.js";
-import { accelerators, linearModel, scenarioOf } from "../../../test/support/scenario.js";
-import { durationUs } from "../../core/time.js";
-import { simulate } from "../../sim/simulate.js";
-import type { NexusOptions } from "../policy-options.js";
-import { nexus } from "../registry.js";
+import { HandDriven } from "../../../../test/support/hand-driven.js";
+import { accelerators, linearModel, scenarioOf } from "../../../../test/support/scenario.js";
+import { durationUs } from "../../../core/time.js";
+import { simulate } from "../../../sim/simulate.js";
+import { nexus } from "../../registry.js";
 import { HELD, NexusFrontends } from "./nexus-frontends.js";
 import { NexusPlan } from "./nexus-plan.js";
 
-const serve = (options: NexusOptions = {}, count = 1, models = 1) =>
+const serve = (options: Parameters<typeof nexus>[0] = {}, count = 1, models = 1) =>
   new HandDriven({ policy: nexus({ plan: "static", static_batch: 4, ...options }), accelerators: count, models });
 
 describe("nexus: backends", () => {
@@ -202,10 +201,10 @@ describe("nexus in simulation", () => {
   });
 
   test("epochs near saturation do as well as all accelerators for all: a margin on rates keeps them from being planned full", () => {
-    const bad = (policyOptions: NexusOptions) =>
+    const bad = (policyOptions: Parameters<typeof nexus>[0]) =>
       simulate({ ...at(3700, 8), warmupUs: durationUs(3e6) }, { policy: "nexus", policyOptions: { ...policyOptions } })
         .bad_rate;
-    const epochs: NexusOptions = { plan: "epochs", epoch_s: 1, epoch_min_s: 1 };
+    const epochs: Parameters<typeof nexus>[0] = { plan: "epochs", epoch_s: 1, epoch_min_s: 1 };
     expect(bad(epochs)).toBeLessThan(0.005);
     expect(bad({ ...epochs, rate_margin: 1 })).toBeGreaterThan(0.01);
   });

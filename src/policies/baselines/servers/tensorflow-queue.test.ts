@@ -1,11 +1,10 @@
 /** Rules of TensorFlow Serving's batching, worked by hand: l(b) = 10 b + 90 µs, times in µs. Sources: shared_batch_scheduler.h, basic_batch_scheduler.h. */
 import { describe, expect, test } from "vitest";
-import { execUs, HandDriven } from "../../../test/support/hand-driven.js";
-import { FAIL_MODEL_ERROR, FAIL_WORKER_CRASHED } from "../../core/outcome.js";
-import type { TensorflowOptions } from "../policy-options.js";
-import { tfserving } from "../registry.js";
+import { execUs, HandDriven } from "../../../../test/support/hand-driven.js";
+import { FAIL_MODEL_ERROR, FAIL_WORKER_CRASHED } from "../../../core/outcome.js";
+import { tfserving } from "../../registry.js";
 
-const serve = (options: TensorflowOptions, accelerators = 1, models = 1) =>
+const serve = (options: Parameters<typeof tfserving>[0], accelerators = 1, models = 1) =>
   new HandDriven({ policy: tfserving(options), accelerators, models });
 
 describe("tfserving: when a batch is taken (shared_batch_scheduler.h, Queue)", () => {

@@ -1,0 +1,56 @@
+import type { Policy } from "../core/policy.js";
+import { type GivenOptions, type OptionsOf, type OptionTable, withDefaults } from "./options.js";
+
+/** What is wrong with options that are valid each by itself: where, and "must be bound; was value". */
+export interface OptionProblem {
+  readonly at: readonly (string | number)[];
+  readonly text: string;
+}
+
+/** What options are held against when models are known. */
+export interface ServedModel {
+  readonly name: string;
+  readonly batchSizeMax: number;
+}
+
+/**
+ * All that the rest of the system knows of a policy. Schema, command line, documentation, contract tests, simulator and
+ * server are made from it: a new policy is a folder with one of these, and a line in the registry.
+ */
+export interface PolicyDescriptor<T extends OptionTable = OptionTable> {
+  readonly name: string;
+  /** A sentence or two for the reference. */
+  readonly summary: string;
+  readonly options: T;
+  /** Queues and arbiter know no more of each other than offers and grants: it can run on many threads. */
+  readonly isSeparable: boolean;
+  create(given?: GivenOptions<T>): Policy;
+  /** Pairs of options of which one replaces the other. */
+  readonly exclusive: readonly (readonly [string, string])[];
+  problems(given: Readonly<Record<string, unknown>>, models: readonly ServedModel[]): readonly OptionProblem[];
+}
+
+export interface PolicyDefinition<T extends OptionTable> {
+  readonly name: string;
+  readonly summary: string;
+  readonly options: T;
+  readonly exclusive?: readonly (readonly [string, string])[];
+  /** Default false; true promises that `create` gives a SeparablePolicy. */
+  readonly isSeparable?: boolean;
+  /** Beyond the bounds of each option; called when those hold. @param models none where they are not known yet. */
+  problems?(given: GivenOptions<T>, models: readonly ServedModel[]): readonly OptionProblem[];
+  create(options: OptionsOf<T>): Policy;
+}
+
+export function definePolicy<const T extends OptionTable>(definition: PolicyDefinition<T>): PolicyDescriptor<T> {
+  const { name, summary, options, exclusive = [], isSeparable = false } = definition;
+  return {
+    name,
+    summary,
+    options,
+    isSeparable,
+    exclusive,
+    create: (given = {}) => definition.create(withDefaults(options, given)),
+    problems: (given, models) => definition.problems?.(given as GivenOptions<T>, models) ?? [],
+  };
+}
