@@ -123,9 +123,7 @@ export class QueueSide {
     traits: RequestTraits = PLAIN,
   ): boolean {
     const queue = this.queue(key);
-    const { responseUs } = this.delaysOf(key);
-    const dueAt = Math.min(deadline, traits.dueBy) - responseUs;
-    const handle = this.requests.add(key, tag, arrivalAt, deadline - responseUs, dueAt, traits);
+    const handle = this.enter(key, tag, arrivalAt, deadline, traits);
     if (handle < 0) return false;
     if (queue.length >= this.specs[key]!.lengthMax) this.drop(handle, DROP_QUEUE_FULL, at);
     else queue.arrived(handle, at);
@@ -133,17 +131,26 @@ export class QueueSide {
   }
 
   /** One of several that come together: the caller refreshes the queue afterwards. @returns its handle; -1: there is no room. */
-  join(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number): RequestHandle {
+  join(
+    key: QueueKey,
+    tag: number,
+    arrivalAt: number,
+    deadline: number,
+    at: number,
+    traits: RequestTraits = PLAIN,
+  ): RequestHandle {
     const queue = this.queue(key);
     if (queue.joined === undefined) violated(`queue ${key} takes no requests together`);
     if (queue.length >= this.specs[key]!.lengthMax) return -1;
-    const handle = this.enter(key, tag, arrivalAt, deadline);
+    const handle = this.enter(key, tag, arrivalAt, deadline, traits);
     if (handle >= 0) queue.joined(handle, at);
     return handle;
   }
 
-  private enter(key: QueueKey, tag: number, arrivalAt: number, deadline: number): RequestHandle {
-    return this.requests.add(key, tag, arrivalAt, deadline - this.delaysOf(key).responseUs);
+  private enter(key: QueueKey, tag: number, arrivalAt: number, deadline: number, traits: RequestTraits): RequestHandle {
+    const { responseUs } = this.delaysOf(key);
+    const dueAt = Math.min(deadline, traits.dueBy) - responseUs;
+    return this.requests.add(key, tag, arrivalAt, deadline - responseUs, dueAt, traits);
   }
 
   cancel(handle: RequestHandle, at: number): void {

@@ -17,20 +17,20 @@ export interface ServedModel {
  * All that the rest of the system knows of a policy. Schema, command line, documentation, contract tests, simulator and
  * server are made from it: a new policy is a folder with one of these, and a line in the registry.
  */
-export interface PolicyDescriptor<T extends OptionTable = OptionTable> {
+export interface PolicyDescriptor<T extends OptionTable = OptionTable, P extends Policy = Policy> {
   readonly name: string;
   /** A sentence or two for the reference. */
   readonly summary: string;
   readonly options: T;
   /** Queues and arbiter know no more of each other than offers and grants: it can run on many threads. */
   readonly isSeparable: boolean;
-  create(given?: GivenOptions<T>): Policy;
+  create(given?: GivenOptions<T>): P;
   /** Pairs of options of which one replaces the other. */
   readonly exclusive: readonly (readonly [string, string])[];
   problems(given: Readonly<Record<string, unknown>>, models: readonly ServedModel[]): readonly OptionProblem[];
 }
 
-export interface PolicyDefinition<T extends OptionTable> {
+export interface PolicyDefinition<T extends OptionTable, P extends Policy = Policy> {
   readonly name: string;
   readonly summary: string;
   readonly options: T;
@@ -39,10 +39,12 @@ export interface PolicyDefinition<T extends OptionTable> {
   readonly isSeparable?: boolean;
   /** Beyond the bounds of each option; called when those hold. @param models none where they are not known yet. */
   problems?(given: GivenOptions<T>, models: readonly ServedModel[]): readonly OptionProblem[];
-  create(options: OptionsOf<T>): Policy;
+  create(options: OptionsOf<T>): P;
 }
 
-export function definePolicy<const T extends OptionTable>(definition: PolicyDefinition<T>): PolicyDescriptor<T> {
+export function definePolicy<const T extends OptionTable, P extends Policy = Policy>(
+  definition: PolicyDefinition<T, P>,
+): PolicyDescriptor<T, P> {
   const { name, summary, options, exclusive = [], isSeparable = false } = definition;
   return {
     name,

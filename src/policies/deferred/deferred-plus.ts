@@ -1,6 +1,6 @@
 import type { ArbiterPlusOptions } from "./rank-arbiter.js";
 import { BATCH_SIZE_MAX, fixedTarget, idleDispatch, isolation, microseconds, rateWindow, timerSlack } from "./window-options.js";
-import { defineWindowPolicy } from "./window-policy.js";
+import { defineSharedWindowPolicy } from "./window-policy.js";
 
 const options = {
   idle_dispatch: idleDispatch(
@@ -100,7 +100,7 @@ const options = {
  * Past Symphony's paper: `deferred` with a target that keeps up and no more, windows that open early while accelerators
  * idle, and feedback between models (docs/decisions/004-deferred-plus.md). Each part can be switched off alone.
  */
-export const deferredPlusPolicy = defineWindowPolicy({
+export const deferredPlusPolicy = defineSharedWindowPolicy({
   name: "deferred+",
   summary:
     "Deferred scheduling past the paper: a target that keeps up and no more, early windows while accelerators idle, " +

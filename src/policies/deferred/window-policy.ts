@@ -1,5 +1,5 @@
 import { violated } from "../../core/invariant.js";
-import type { CoreView, QueueSpec, QueueView, SeparablePolicy } from "../../core/policy.js";
+import type { CoreView, Policy, QueueSpec, QueueView, SeparablePolicy } from "../../core/policy.js";
 import { definePolicy, type PolicyDefinition, type PolicyDescriptor } from "../descriptor.js";
 import { type GivenOptions, type OptionsOf, type OptionTable, withDefaults } from "../options.js";
 import type { QueuePlusOptions } from "./queue-plus.js";
@@ -14,7 +14,8 @@ export interface WindowRules extends Omit<WindowQueueOptions, "plus"> {
 }
 
 /** A policy of queues that open a window and one arbiter that ranks them: queues of several such may share an arbiter. */
-export interface WindowDescriptor<T extends OptionTable = OptionTable> extends PolicyDescriptor<T> {
+export interface WindowDescriptor<T extends OptionTable = OptionTable, P extends Policy = Policy>
+  extends PolicyDescriptor<T, P> {
   /** @param sloUs the promise of the queue's model. */
   rulesOf(given: GivenOptions<T>, sloUs: number): WindowRules;
 }
@@ -22,17 +23,31 @@ export interface WindowDescriptor<T extends OptionTable = OptionTable> extends P
 interface WindowDefinition<T extends OptionTable>
   extends Pick<PolicyDefinition<T>, "name" | "summary" | "options" | "exclusive"> {
   rules(options: OptionsOf<T>, sloUs: number): WindowRules;
-  /** Parts of `deferred+` that are the arbiter's; absent: it has none, and queues and arbiter can live in threads of their own. */
-  arbiterPlus?(options: OptionsOf<T>): Omit<ArbiterPlusOptions, "load">;
 }
 
-export function defineWindowPolicy<const T extends OptionTable>(definition: WindowDefinition<T>): WindowDescriptor<T> {
-  const { name, options: table, rules, arbiterPlus } = definition;
-  const descriptor = definePolicy<T>({
-    ...definition,
-    isSeparable: arbiterPlus === undefined,
+/** Queues and arbiter can live in threads of their own. */
+export function defineWindowPolicy<const T extends OptionTable>(
+  definition: WindowDefinition<T>,
+): WindowDescriptor<T, SeparablePolicy> {
+  const { name, rules } = definition;
+  return withRules(definition, {
+    isSeparable: true,
+    create: (options) => ({
+      name,
+      createQueue: (key: number, spec: QueueSpec, core: QueueView) =>
+        windowQueue(key, spec, core, rules(options, spec.sloUs), null),
+      createArbiter: (core) => new RankArbiter(core, { idleDispatch: idles(options) }),
+    }),
+  });
+}
+
+/** The same with parts of `deferred+`, through which queues and arbiter know of each other. */
+export function defineSharedWindowPolicy<const T extends OptionTable>(
+  definition: WindowDefinition<T> & { arbiterPlus(options: OptionsOf<T>): Omit<ArbiterPlusOptions, "load"> },
+): WindowDescriptor<T> {
+  const { name, rules, arbiterPlus } = definition;
+  return withRules(definition, {
     create: (options) => {
-      if (arbiterPlus === undefined) return windowPolicy(name, options, rules);
       const loads = new SharedLoads();
       return {
         name,
@@ -46,20 +61,14 @@ export function defineWindowPolicy<const T extends OptionTable>(definition: Wind
       };
     },
   });
-  return { ...descriptor, rulesOf: (given, sloUs) => rules(withDefaults(table, given), sloUs) };
 }
 
-function windowPolicy<T extends OptionTable>(
-  name: string,
-  options: OptionsOf<T>,
-  rules: WindowDefinition<T>["rules"],
-): SeparablePolicy {
-  return {
-    name,
-    createQueue: (key: number, spec: QueueSpec, core: QueueView) =>
-      windowQueue(key, spec, core, rules(options, spec.sloUs), null),
-    createArbiter: (core) => new RankArbiter(core, { idleDispatch: idles(options) }),
-  };
+function withRules<T extends OptionTable, P extends Policy>(
+  { rules, ...definition }: WindowDefinition<T>,
+  creation: Pick<PolicyDefinition<T, P>, "isSeparable" | "create">,
+): WindowDescriptor<T, P> {
+  const rulesOf = (given: GivenOptions<T>, sloUs: number) => rules(withDefaults(definition.options, given), sloUs);
+  return { ...definePolicy<T, P>({ ...definition, ...creation }), rulesOf };
 }
 
 const idles = (options: { readonly idle_dispatch?: unknown }): boolean => options.idle_dispatch === true;
