@@ -27,7 +27,8 @@ import { linearTable } from "../core/latency.js";
 import { DROP_CANCELLED, DROPPED, FINISHED } from "../core/outcome.js";
 import type { NetworkDelays } from "../core/policy.js";
 import { durationUs } from "../core/time.js";
-import { decodeWindow, LIVE_DEFAULTS, livePolicy } from "../policies/live.js";
+import { decodeWindow, LIVE_DEFAULTS } from "../policies/live.js";
+import { groupPolicy } from "../policies/registry.js";
 import { type PeakGoodput, peakGoodputAsync } from "../report/goodput.js";
 import { staggeredCapacityRps } from "../report/scenario-goodput.js";
 import { SimulationPool } from "../report/simulation-pool.js";
@@ -353,7 +354,7 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
   const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
   const live = counted.map(({ arrived, bad }) => (arrived === 0 ? 0 : bad / arrived));
   const arrivedAll = sum(counted.map(({ arrived }) => arrived));
-  const replayed = replay(log, livePolicy, (spec, numbers) => ({ ...spec, window: decodeWindow(numbers, 0) }));
+  const replayed = replay(log, groupPolicy, (spec, numbers) => ({ ...spec, window: decodeWindow(numbers, 0) }));
   return {
     rate_rps: rateRps,
     arrived: arrivedAll,

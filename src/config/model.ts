@@ -2,6 +2,7 @@
  * A model as the server knows it: what the model file says, what `config.pbtxt` says, what `rubato.yaml` says, merged.
  * The repository reader produces it; doors, batching, workers and the scheduler's driver read it.
  */
+import type { NamedPolicy } from "../core/event-log.js";
 import type { DurationUs } from "../core/time.js";
 import type { AutoscaleOptions } from "./autoscale.js";
 
@@ -76,6 +77,8 @@ export interface ModelSpec {
   /** A run that computes may take so long, whatever its prediction and its deadline. Absent: 0. */
   readonly runMaxUs?: DurationUs;
   readonly policy: string;
+  /** It names the policy itself; otherwise that is the default. */
+  readonly namesPolicy?: boolean;
   readonly policyOptions: Readonly<Record<string, unknown>>;
   /** Name of the accelerator group that runs it. */
   readonly group: string;
@@ -108,6 +111,8 @@ export interface AcceleratorGroupSpec {
   readonly scales: readonly number[];
   /** Absent: as the defaults of the configuration file, advice only. */
   readonly autoscale?: GroupAutoscale;
+  /** Schedules all models of the group. Absent: each brings its own rules. */
+  readonly policy?: NamedPolicy;
 }
 
 export interface GroupAutoscale {

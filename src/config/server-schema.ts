@@ -1,5 +1,6 @@
 /** The server's configuration file, `rubato.config.yaml`. Every key has a default: the server needs no file. */
 import { z } from "zod";
+import { POLICY_NAMES } from "../policies/registry.js";
 import { autoscaleKeys } from "./autoscale.js";
 import { ACCELERATORS_MAX, nameSchema } from "./scenario-schema.js";
 
@@ -177,6 +178,14 @@ const group = z
         "Relative speed of each emulated accelerator, `count` long (with autoscale.act `max` long): 1 = as profiled, " +
           "5 = five times slower.",
       ),
+    policy: z
+      .enum(POLICY_NAMES)
+      .optional()
+      .describe(
+        "One policy for all models of the group, which then name none: any policy that the server can carry out, baselines " +
+          "too. Absent: each model's own.",
+      ),
+    policy_options: z.record(z.string(), z.unknown()).default({}).describe("Options of that policy; see there."),
     autoscale: autoscale.prefault({}),
   })
   .describe("Accelerators that hold the same models.");

@@ -1,8 +1,11 @@
 /** The server's configuration as the rooms read it: defaults, file and command line merged, units in the names. */
 import path from "node:path";
+import type { NamedPolicy } from "../core/event-log.js";
 import { type DurationUs, workUsFromMs } from "../core/time.js";
+import { policyNamed } from "../policies/registry.js";
 import { autoscaleOptions } from "./autoscale.js";
 import { type AcceleratorGroupSpec, GROUP_AUTO, startCount } from "./model.js";
+import { validatePolicyOptions } from "./policy-options.js";
 import { ACCELERATORS_MAX } from "./scenario-schema.js";
 import {
   ACCELERATORS_PER_GROUP_MAX,
@@ -279,7 +282,9 @@ function resolveGroups(file: ServerConfigFile, cpus: number, issues: IssueList):
   return entries.map(([name, entry]) => {
     const { kind, count, threads, scales, autoscale } = entry;
     const most = mostAccelerators(entry);
+    const policy = resolveGroupPolicy(name, entry, file.scheduler.threads, issues);
     return {
+      ...(policy === null ? {} : { policy }),
       name,
       kind,
       count: most,
@@ -293,6 +298,25 @@ function resolveGroups(file: ServerConfigFile, cpus: number, issues: IssueList):
       },
     };
   });
+}
+
+function resolveGroupPolicy(
+  group: string,
+  { policy: name, policy_options: given }: GroupEntry,
+  threads: number,
+  issues: IssueList,
+): NamedPolicy | null {
+  const at = (key: string) => ["groups", group, key];
+  if (name === undefined) {
+    const [first] = Object.keys(given);
+    if (first !== undefined) issues.add(at("policy_options"), `goes only with policy; was ${JSON.stringify(given)}`);
+    return null;
+  }
+  const { cannotServe } = policyNamed(name);
+  if (cannotServe !== null)
+    issues.add(at("policy"), `must be a policy that a server can carry out: ${cannotServe}; was ${name}`);
+  if (threads > 0) issues.add(at("policy"), `must be absent where scheduler.threads is ${threads}; was ${name}`);
+  return { name, options: validatePolicyOptions(name, given, at("policy_options"), issues) };
 }
 
 type GroupEntry = ServerConfigFile["groups"][string];

@@ -59,6 +59,14 @@ export interface LogGroup {
   readonly requestsMax: number;
   readonly retriesMax: number;
   readonly learn: boolean;
+  /** The policy of the whole group; absent: its queues bring their own rules. */
+  readonly policy?: NamedPolicy;
+}
+
+/** A policy by its name, with valid options. */
+export interface NamedPolicy {
+  readonly name: string;
+  readonly options: Readonly<Record<string, unknown>>;
 }
 
 export interface LogHeader {

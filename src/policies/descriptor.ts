@@ -24,6 +24,8 @@ export interface PolicyDescriptor<T extends OptionTable = OptionTable, P extends
   readonly options: T;
   /** Queues and arbiter know no more of each other than offers and grants: it can run on many threads. */
   readonly isSeparable: boolean;
+  /** Why the live server cannot carry out what it decides; null: it can. */
+  readonly cannotServe: string | null;
   create(given?: GivenOptions<T>): P;
   /** Pairs of options of which one replaces the other. */
   readonly exclusive: readonly (readonly [string, string])[];
@@ -35,6 +37,8 @@ export interface PolicyDefinition<T extends OptionTable, P extends Policy = Poli
   readonly summary: string;
   readonly options: T;
   readonly exclusive?: readonly (readonly [string, string])[];
+  /** See PolicyDescriptor; absent: it can be served. */
+  readonly cannotServe?: string;
   /** Default false; true promises that `create` gives a SeparablePolicy. */
   readonly isSeparable?: boolean;
   /** Beyond the bounds of each option; called when those hold. @param models none where they are not known yet. */
@@ -45,12 +49,13 @@ export interface PolicyDefinition<T extends OptionTable, P extends Policy = Poli
 export function definePolicy<const T extends OptionTable, P extends Policy = Policy>(
   definition: PolicyDefinition<T, P>,
 ): PolicyDescriptor<T, P> {
-  const { name, summary, options, exclusive = [], isSeparable = false } = definition;
+  const { name, summary, options, exclusive = [], isSeparable = false, cannotServe = null } = definition;
   return {
     name,
     summary,
     options,
     isSeparable,
+    cannotServe,
     exclusive,
     create: (given = {}) => definition.create(withDefaults(options, given)),
     problems: (given, models) => definition.problems?.(given as GivenOptions<T>, models) ?? [],

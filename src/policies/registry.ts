@@ -1,4 +1,5 @@
 /** Every policy, a line each. */
+import type { NamedPolicy } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { Policy, SeparablePolicy } from "../core/policy.js";
 import { clockwork, clockworkPolicy } from "./baselines/clockwork/clockwork.js";
@@ -11,7 +12,7 @@ import { deferredPlus, deferredPlusPolicy } from "./deferred/deferred-plus.js";
 import { eager, eagerPolicy } from "./deferred/eager.js";
 import { timeout, timeoutPolicy } from "./deferred/timeout.js";
 import type { PolicyDescriptor } from "./descriptor.js";
-import { LIVE_ON_THREADS, separableLivePolicy } from "./live.js";
+import { LIVE_ON_THREADS, livePolicy, separableLivePolicy } from "./live.js";
 import type { GivenOptions, OptionTable } from "./options.js";
 
 export { clockwork, deferred, deferredPlus, eager, nexus, shepherd, tfserving, timeout, triton };
@@ -43,6 +44,10 @@ export function policyNamed(name: string): PolicyDescriptor {
 /** @param options checked against the policy's own. */
 export const createPolicy = (name: string, options: Readonly<Record<string, unknown>>): Policy =>
   policyNamed(name).create(options as GivenOptions<OptionTable>);
+
+/** The policy of an accelerator group of the live server. */
+export const groupPolicy = ({ policy }: { readonly policy?: NamedPolicy }): Policy =>
+  policy === undefined ? livePolicy() : createPolicy(policy.name, policy.options);
 
 /**
  * @param name of a policy that can run on many threads, or LIVE_ON_THREADS: the live server's, whose queues bring their own rules.

@@ -26,7 +26,10 @@ export function hostProblems(spec: ModelSpec, host: HostLimits): string[] {
   );
 }
 
-function groupProblem({ group: name, platform, emulated }: ModelSpec, host: HostLimits): string | null {
+function groupProblem(
+  { group: name, platform, emulated, policy, namesPolicy }: ModelSpec,
+  host: HostLimits,
+): string | null {
   const kind = emulated === null ? "onnx" : "emulated";
   if (name === GROUP_AUTO) {
     if (host.placedKind === null)
@@ -37,6 +40,8 @@ function groupProblem({ group: name, platform, emulated }: ModelSpec, host: Host
   const group = host.groups.find((candidate) => candidate.name === name);
   if (group === undefined)
     return `group must be one of ${host.groups.map((each) => each.name).join(", ")}; was ${name}`;
+  if (group.policy !== undefined && namesPolicy === true)
+    return `policy must be absent in group '${name}', which has the policy ${group.policy.name}; was ${policy}`;
   if (group.kind === kind) return null;
   return `group must be of kind ${kind}, which runs platform ${platform}; was '${name}' of kind ${group.kind}`;
 }

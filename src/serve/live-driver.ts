@@ -84,6 +84,7 @@ export class LiveDriver {
         requestsMax: slots + spec.count * 2 * BATCH_MAX,
         retriesMax: options.retriesMax,
         learn: spec.kind !== "emulated",
+        ...(spec.policy === undefined ? {} : { policy: spec.policy }),
       }),
     );
     return createLiveScheduler(

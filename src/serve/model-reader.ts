@@ -185,6 +185,7 @@ class SpecReader {
       sloUs: file.slo_ms === undefined ? null : sloUsFromMs(file.slo_ms),
       ...timeouts(file, triton),
       policy: policyOf(file),
+      namesPolicy: file.policy !== undefined || Object.keys(file.policy_options).length > 0,
       policyOptions: file.policy_options,
       group: file.group ?? this.groupDefault(isEmulated),
       memoryMb: file.memory_mb ?? bytesOnDisk(onnxFile === null ? [] : [onnxFile, ...weights]) / 1e6,

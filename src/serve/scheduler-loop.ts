@@ -20,7 +20,8 @@ import {
 import { invariant, violated } from "../core/invariant.js";
 import { ProfiledLatency } from "../core/latency.js";
 import { type CommandSink, Scheduler } from "../core/scheduler.js";
-import { decodeWindow, type LiveQueueSpec, livePolicy, WINDOW_NUMBERS } from "../policies/live.js";
+import { decodeWindow, type LiveQueueSpec, WINDOW_NUMBERS } from "../policies/live.js";
+import { groupPolicy } from "../policies/registry.js";
 import { RING_WIDTH, RingReader, RingWriter } from "../wire/ring.js";
 import {
   ADD_QUEUE,
@@ -361,7 +362,7 @@ export class SchedulerLoop {
       batchEnded: () => {},
       preempt: (batch) => violated(`batch ${batch}: a live policy does not preempt`),
     };
-    this.schedulers.push(new Scheduler(observer.observe(livePolicy()), sink, options));
+    this.schedulers.push(new Scheduler(observer.observe(groupPolicy(options)), sink, options));
   }
 
   private dispatch(group: number, observer: WindowObserver, batch: number, accelerator: number, at: number): void {

@@ -12,15 +12,12 @@ import {
   replay,
 } from "../../src/core/event-log.js";
 import { durationUs } from "../../src/core/time.js";
-import { decodeWindow, type LiveQueueSpec, livePolicy } from "../../src/policies/live.js";
+import { decodeWindow, type LiveQueueSpec } from "../../src/policies/live.js";
+import { groupPolicy } from "../../src/policies/registry.js";
 import { FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 const replayLog = (log: EventLog): ReplayResult =>
-  replay(
-    log,
-    () => livePolicy(),
-    (spec, numbers): LiveQueueSpec => ({ ...spec, window: decodeWindow(numbers, 0) }),
-  );
+  replay(log, groupPolicy, (spec, numbers): LiveQueueSpec => ({ ...spec, window: decodeWindow(numbers, 0) }));
 
 const replayFile = (file: string | URL): ReplayResult => replayLog(decodeLog(readFileSync(file)));
 

@@ -15,6 +15,7 @@ export const clockworkPolicy = definePolicy({
   summary:
     "Clockwork's INFER5 scheduler with arbitrary batch sizes; defaults are its own constants. Without them: the four " +
     "times 0.",
+  cannotServe: "it plans more batches ahead than a worker holds, and has late ones refused",
   options: {
     schedule_ahead_ms: {
       type: "number",

@@ -8,6 +8,7 @@ export const shepherdPolicy = definePolicy({
   summary:
     "Shepherd's Flex, without its planner: at each arrival and completion the largest batch that would be in time, " +
     "with preemption.",
+  cannotServe: "it preempts batches, and a run of a model cannot be interrupted",
   options: {
     preemption: {
       type: "boolean",
