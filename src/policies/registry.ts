@@ -12,6 +12,7 @@ import { deferredPlus, deferredPlusPolicy } from "./deferred/deferred-plus.js";
 import { eager, eagerPolicy } from "./deferred/eager.js";
 import { timeout, timeoutPolicy } from "./deferred/timeout.js";
 import type { PolicyDescriptor } from "./descriptor.js";
+import { fixedSizePolicy } from "./fixed-size/fixed-size.js";
 import { LIVE_ON_THREADS, livePolicy, separableLivePolicy } from "./live.js";
 import type { GivenOptions, OptionTable } from "./options.js";
 
@@ -23,6 +24,7 @@ const POLICIES = [
   deferredPlusPolicy,
   eagerPolicy,
   timeoutPolicy,
+  fixedSizePolicy,
   tfservingPolicy,
   tritonPolicy,
   clockworkPolicy,

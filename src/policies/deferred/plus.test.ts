@@ -9,7 +9,6 @@ import { linearTable } from "../../core/latency.js";
 import { RateMeter } from "../../core/rate-meter.js";
 import { stream } from "../../sim/random.js";
 import { simulate, simulateBadRates } from "../../sim/simulate.js";
-import type { DeferredPlusOptions } from "../policy-options.js";
 import { deferredPlus } from "../registry.js";
 import { LookAhead } from "./look-ahead.js";
 import { QueuePlus } from "./queue-plus.js";
@@ -202,7 +201,7 @@ const worst = (scenario: ReturnType<typeof scenarioOf>, policy: string, policyOp
 
 describe("early windows", () => {
   /** When one request alone leaves, l(b) = 10 b + 90, its window closed until 1000 - l(2) = 890. */
-  const leavesAt = (accelerators: number, options: DeferredPlusOptions): string => {
+  const leavesAt = (accelerators: number, options: Parameters<typeof deferredPlus>[0]): string => {
     const only = { early: 0, early_per_idle: 0, early_by_gap: 0, burst_aware: false, feedback: false };
     const policy = deferredPlus({ ...only, look_ahead: false, leave_when_enough: false, ...options });
     const run = new HandDriven({ policy, accelerators });

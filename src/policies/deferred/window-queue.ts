@@ -17,7 +17,8 @@ import {
 import type { NetworkDelays, Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
 import { RateMeter, RecentRate } from "../../core/rate-meter.js";
 import type { RequestHandle } from "../../core/request-table.js";
-import { linkFront, linkPart, partLength } from "../link-members.js";
+import { linkFront } from "../link-members.js";
+import { Retries } from "../retries.js";
 import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";
 import { targetSize } from "./target-size.js";
 
@@ -66,7 +67,7 @@ const RECENT_ARRIVALS = 12;
 export class WindowQueue implements Queue {
   private readonly pending = new DeadlineQueue();
   /** Handed back after a failure, to run alone, first in first out. */
-  private readonly solo: RequestHandle[] = [];
+  private readonly solo: Retries;
   private readonly rate: RateMeter;
   private readonly recent: RecentRate | null;
   private readonly plus: QueuePlus | null;
@@ -97,6 +98,7 @@ export class WindowQueue implements Queue {
     this.key = key;
     this.spec = spec;
     this.core = core;
+    this.solo = new Retries(core);
     this.options = options;
     this.sizeMax = spec.latency.sizeMax;
     this.network = core.delaysOf(key);
@@ -130,10 +132,7 @@ export class WindowQueue implements Queue {
   }
 
   remove(request: RequestHandle, at: number): void {
-    if (!this.pending.remove(request, this.core.requests.dueAt[request]!)) {
-      const index = this.solo.indexOf(request);
-      if (index >= 0) this.solo.splice(index, 1);
-    }
+    if (!this.solo.remove(request)) this.pending.remove(request, this.core.requests.dueAt[request]!);
     this.refresh(at);
   }
 
@@ -144,7 +143,7 @@ export class WindowQueue implements Queue {
   }
 
   giveAway(to: (request: RequestHandle, alone: boolean) => void): void {
-    for (const request of this.solo.splice(0)) to(request, true);
+    this.solo.giveAway((request) => to(request, true));
     const { pending } = this;
     for (let index = 0; index < pending.length; index++) to(pending.handleAt(index), false);
     pending.removeFront(pending.length);
@@ -158,7 +157,7 @@ export class WindowQueue implements Queue {
   }
 
   refresh(at: number): void {
-    this.dropSolo(at);
+    this.solo.dropLate(this.endOf(1, at), at);
     this.gather(at);
     if (this.solo.length > 0) this.publishSolo(at);
     else this.publish(at);
@@ -181,7 +180,7 @@ export class WindowQueue implements Queue {
     const scale = accelerators.scale[accelerator]!;
     const freeAt = accelerators.inFlight(accelerator) === 0 ? at : accelerators.freeAt[accelerator]!;
     this.aheadUs = 0;
-    this.dropSolo(at);
+    this.solo.dropLate(this.endOf(1, at), at);
     const retry = this.solo.length > 0;
     this.gather(at);
     const mayLookAhead = !retry && freeAt <= at && scale <= accelerators.fastestScale;
@@ -207,7 +206,7 @@ export class WindowQueue implements Queue {
       return -1;
     }
     if (!retry) this.giveUpAside(at);
-    const first = retry ? linkPart(this.solo, size, requests) : linkFront(this.pending, size, requests);
+    const first = retry ? this.solo.take(size) : linkFront(this.pending, size, requests);
     const batch = batches.add(
       this.key,
       first,
@@ -364,11 +363,10 @@ export class WindowQueue implements Queue {
 
   /** The whole part, in the order of deadlines; where there is no time for that, the first of it alone. */
   private soloSize(at: number, freeAt: number, scale: number): number {
-    const { requests } = this.core;
-    const deadline = requests.dueAt[this.solo[0]!]!;
-    const part = this.withinLimit(partLength(this.solo, requests), scale);
-    if (this.endOn(part, at, freeAt, scale) <= deadline) return part;
-    return this.endOn(1, at, freeAt, scale) <= deadline ? 1 : 0;
+    const { dueAt } = this.solo;
+    const part = this.withinLimit(this.solo.partLength, scale);
+    if (this.endOn(part, at, freeAt, scale) <= dueAt) return part;
+    return this.endOn(1, at, freeAt, scale) <= dueAt ? 1 : 0;
   }
 
   private startOf(size: number, at: number, freeAt: number): number {
@@ -418,12 +416,12 @@ export class WindowQueue implements Queue {
   }
 
   private publishSolo(at: number): void {
-    const { offers, requests } = this.core;
+    const { offers } = this.core;
     const { key } = this;
     const lead = this.leadUs(1) + this.decisionUs;
     offers.size[key] = 1;
     offers.opensAt[key] = at + lead;
-    offers.latestAt[key] = requests.dueAt[this.solo[0]!]! - this.fastUs[1]!;
+    offers.latestAt[key] = this.solo.dueAt - this.fastUs[1]!;
     offers.leadUs[key] = lead;
     offers.rank[key] = offers.latestAt[key]!;
     offers.earlyExecUs[key] = 0;
@@ -448,14 +446,6 @@ export class WindowQueue implements Queue {
       );
     }
     pending.removeFront(count);
-  }
-
-  private dropSolo(at: number): void {
-    while (this.solo.length > 0) {
-      const deadline = this.core.requests.dueAt[this.solo[0]!]!;
-      if (deadline >= this.endOf(1, at)) return;
-      this.core.drop(this.solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
-    }
   }
 
   private closeReason(size: number, opensAt: number, at: number, isIdleDispatch: boolean): number {

@@ -3,7 +3,7 @@ import type { BatchId } from "../../../core/batch-table.js";
 import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY, DROP_EXPIRED, DROP_PREDICTED_LATE } from "../../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
 import { DISPATCHED, type RequestHandle } from "../../../core/request-table.js";
-import { linkPart } from "../../link-members.js";
+import { Retries } from "../../retries.js";
 import { ArrivalRing } from "./arrival-ring.js";
 
 export interface ClockworkQueueOptions {
@@ -30,7 +30,7 @@ export interface ClockworkQueueOptions {
 export class ClockworkQueue implements Queue {
   private readonly ring = new ArrivalRing();
   /** Handed back to run alone, first in first out. */
-  private readonly solo: RequestHandle[] = [];
+  private readonly solo: Retries;
   private readonly sizes: Int32Array;
   /** Per size, how many of the ring its queue is past. */
   private readonly passed: Int32Array;
@@ -48,6 +48,7 @@ export class ClockworkQueue implements Queue {
     this.spec = spec;
     this.core = core;
     this.options = options;
+    this.solo = new Retries(core, (request) => this.deadlineOf(request));
     const { sizeMax } = spec.latency;
     const sizes = options.batchSizes?.filter((size) => size <= sizeMax) ?? [];
     this.sizes = Int32Array.from(
@@ -79,10 +80,7 @@ export class ClockworkQueue implements Queue {
       this.ring.removeAt(index);
       for (let size = 0; size < this.passed.length; size++)
         if (this.passed[size]! > index) this.passed[size] = this.passed[size]! - 1;
-    } else {
-      const alone = this.solo.indexOf(request);
-      if (alone >= 0) this.solo.splice(alone, 1);
-    }
+    } else this.solo.remove(request);
     this.refresh(at);
   }
 
@@ -111,7 +109,7 @@ export class ClockworkQueue implements Queue {
     const isRetry = this.solo.length > 0;
     let size = isRetry ? 1 : 0;
     let first = -1;
-    if (isRetry) first = linkPart(this.solo, 1, this.core.requests);
+    if (isRetry) first = this.solo.take();
     else {
       const wanted = this.mostUrgent();
       const full = this.largestFull(accelerator, at, freeAt, scale);
@@ -208,11 +206,11 @@ export class ClockworkQueue implements Queue {
 
   /** A request that has not begun by its deadline is answered by a timer. */
   private dropExpired(at: number): void {
-    const { ring, solo, core } = this;
+    const { ring } = this;
     let expired = 0;
     while (expired < ring.length && this.deadlineOf(ring.at(expired)) < at) expired++;
     this.dropFirst(expired, at);
-    while (solo.length > 0 && this.deadlineOf(solo[0]!) < at) core.drop(solo.shift()!, DROP_EXPIRED, at);
+    this.solo.dropLate(at, at);
   }
 
   private dropFirst(count: number, at: number): void {
@@ -237,17 +235,16 @@ export class ClockworkQueue implements Queue {
     offers.size[key] = urgent < 0 ? 0 : this.sizes[urgent]!;
     if (urgent < 0) this.core.alarm(key, Number.POSITIVE_INFINITY);
     else {
-      const soloDeadline = solo.length > 0 ? this.deadlineOf(solo[0]!) : Number.POSITIVE_INFINITY;
       const headDeadline = ring.length > 0 ? this.deadlineOf(ring.at(0)) : Number.POSITIVE_INFINITY;
       const lead = network.controlUs + network.dataUsPerRequest;
       offers.opensAt[key] = at + lead;
       offers.leadUs[key] = lead;
-      const expiresAt = Math.min(soloDeadline, headDeadline);
+      const expiresAt = Math.min(solo.dueAt, headDeadline);
       this.core.alarm(key, expiresAt + 1);
       offers.latestAt[key] = expiresAt + lead;
       offers.rank[key] =
         solo.length > 0
-          ? soloDeadline - this.spec.latency.execUs[1]!
+          ? solo.dueAt - this.spec.latency.execUs[1]!
           : this.deadlineOf(ring.at(this.passed[urgent]!)) - this.spec.latency.execUs[this.sizes[urgent]!]!;
     }
     this.core.offerChanged(key, at);

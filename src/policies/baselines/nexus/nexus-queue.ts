@@ -18,7 +18,8 @@ import {
   type QueueSpec,
 } from "../../../core/policy.js";
 import type { RequestHandle } from "../../../core/request-table.js";
-import { linkFront, linkPart } from "../../link-members.js";
+import { linkFront } from "../../link-members.js";
+import { Retries } from "../../retries.js";
 import { HELD, NexusFrontends } from "./nexus-frontends.js";
 import type { NexusPlanner } from "./nexus-planner.js";
 
@@ -49,7 +50,7 @@ export class NexusQueue implements Queue {
   /** Requests for which there is no accelerator. */
   private readonly held = new DeadlineQueue();
   /** Handed back to run alone, wherever there is room first. */
-  private readonly solo: RequestHandle[] = [];
+  private readonly solo: Retries;
   private readonly frontends: NexusFrontends;
   private count = 0;
   private planVersion = -1;
@@ -63,6 +64,7 @@ export class NexusQueue implements Queue {
     this.key = key;
     this.spec = spec;
     this.core = core;
+    this.solo = new Retries(core);
     this.planner = planner;
     this.drops = options.drop;
     this.frontends = new NexusFrontends(options.frontends);
@@ -87,9 +89,7 @@ export class NexusQueue implements Queue {
   }
 
   remove(request: RequestHandle, at: number): void {
-    const alone = this.solo.indexOf(request);
-    if (alone >= 0) this.solo.splice(alone, 1);
-    else {
+    if (!this.solo.remove(request)) {
       const id = this.home[request]!;
       const pending = id === HELD ? this.held : this.backlogs[id]!.pending;
       if (pending.remove(request, this.core.requests.dueAt[request]!)) this.count--;
@@ -135,7 +135,7 @@ export class NexusQueue implements Queue {
     let size = isRetry ? 1 : 0;
     let first = -1;
     let startAt = at + network.controlUs + network.dataUsPerRequest;
-    if (isRetry) first = linkPart(this.solo, 1, requests);
+    if (isRetry) first = this.solo.take();
     else if (backlog !== undefined) {
       this.dropFront(backlog.pending, this.cut(backlog, accelerator, at), at, accelerator);
       size = this.sizeAfter(0, backlog.pending, accelerator, at);
@@ -159,9 +159,9 @@ export class NexusQueue implements Queue {
   /** Whether the first of those to run alone would end in time; its input travels again. */
   private canRetry(id: AcceleratorId, at: number): boolean {
     if (this.solo.length === 0) return false;
-    const { network, requests } = this.core;
+    const { network } = this.core;
     const dataAt = at + network.controlUs + network.dataUsPerRequest;
-    return this.endOf(1, at, dataAt, id) <= requests.dueAt[this.solo[0]!]!;
+    return this.endOf(1, at, dataAt, id) <= this.solo.dueAt;
   }
 
   /** @returns the accelerator that the request was sent to, ANY_ACCELERATOR when there is none. */
@@ -254,13 +254,9 @@ export class NexusQueue implements Queue {
   }
 
   private dropHeads(at: number): void {
-    const { core, solo } = this;
+    const { core } = this;
     const fastestUs = Math.ceil(this.spec.latency.execUs[1]! * core.accelerators.fastestScale);
-    while (solo.length > 0) {
-      const deadline = core.requests.dueAt[solo[0]!]!;
-      if (deadline >= at + core.network.controlUs + core.network.dataUsPerRequest + fastestUs) break;
-      core.drop(solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
-    }
+    this.solo.dropLate(at + core.network.controlUs + core.network.dataUsPerRequest + fastestUs, at);
     this.dropFront(this.held, this.held.firstNotBefore(at + fastestUs), at, HELD);
     for (let id = 0; id < this.backlogs.length; id++) {
       const backlog = this.backlogs[id];
@@ -299,12 +295,10 @@ export class NexusQueue implements Queue {
 
   /** Until when everybody who waits can still finish alone. */
   private latestStart(): number {
-    const { accelerators, network, requests } = this.core;
+    const { accelerators, network } = this.core;
     const aloneUs = this.spec.latency.execUs[1]!;
     const fastestUs = Math.ceil(aloneUs * accelerators.fastestScale);
-    let latest = Number.POSITIVE_INFINITY;
-    if (this.solo.length > 0)
-      latest = requests.dueAt[this.solo[0]!]! - fastestUs - network.controlUs - network.dataUsPerRequest;
+    let latest = this.solo.dueAt - fastestUs - network.controlUs - network.dataUsPerRequest;
     if (this.held.length > 0) latest = Math.min(latest, this.held.deadlineAt(0) - fastestUs);
     for (let id = 0; id < this.backlogs.length; id++) {
       const backlog = this.backlogs[id];

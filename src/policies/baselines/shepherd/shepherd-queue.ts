@@ -11,7 +11,8 @@ import {
 } from "../../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
 import { ABANDONED, type RequestHandle } from "../../../core/request-table.js";
-import { linkFront, linkPart } from "../../link-members.js";
+import { linkFront } from "../../link-members.js";
+import { Retries } from "../../retries.js";
 
 export interface ShepherdQueueOptions {
   /**
@@ -36,7 +37,7 @@ export interface ShepherdQueueOptions {
 export class ShepherdQueue implements Queue {
   private readonly pending = new DeadlineQueue();
   /** Handed back to run alone, first in first out. */
-  private readonly solo: RequestHandle[] = [];
+  private readonly solo: Retries;
   private readonly key: QueueKey;
   private readonly spec: QueueSpec;
   private readonly core: CoreView;
@@ -46,6 +47,7 @@ export class ShepherdQueue implements Queue {
     this.key = key;
     this.spec = spec;
     this.core = core;
+    this.solo = new Retries(core);
     this.options = options;
   }
 
@@ -65,10 +67,7 @@ export class ShepherdQueue implements Queue {
   }
 
   remove(request: RequestHandle, at: number): void {
-    if (!this.pending.remove(request, this.core.requests.dueAt[request]!)) {
-      const index = this.solo.indexOf(request);
-      if (index >= 0) this.solo.splice(index, 1);
-    }
+    if (!this.solo.remove(request)) this.pending.remove(request, this.core.requests.dueAt[request]!);
     // Nobody arrived: the arbiter need not look, unless nothing is left to look at.
     this.publish(at);
     if (this.length === 0) this.core.offerChanged(this.key, at);
@@ -91,7 +90,7 @@ export class ShepherdQueue implements Queue {
     const { accelerators, batches, requests } = this.core;
     const { solo } = this;
     const scale = accelerators.scale[accelerator]!;
-    if (solo.length > 0) return this.endOf(1, at, scale) <= requests.dueAt[solo[0]!]! ? 1 : 0;
+    if (solo.length > 0) return this.endOf(1, at, scale) <= solo.dueAt ? 1 : 0;
     const sizeMax = this.sizeMaxOn(accelerator);
     const running = accelerators.running[accelerator]!;
     if (running < 0 || batches.queue[running] !== this.key) return this.candidate(at, scale, sizeMax);
@@ -117,7 +116,7 @@ export class ShepherdQueue implements Queue {
       this.refresh(at);
       return -1;
     }
-    const first = isRetry ? linkPart(this.solo, 1, this.core.requests) : this.takeFor(size, at, scale);
+    const first = isRetry ? this.solo.take() : this.takeFor(size, at, scale);
     const startAt = at + this.leadUs(size);
     const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
     const close = isRetry ? CLOSE_RETRY : size === this.spec.latency.sizeMax ? CLOSE_FULL : CLOSE_EAGER;
@@ -205,7 +204,7 @@ export class ShepherdQueue implements Queue {
   }
 
   private publish(at: number): void {
-    const { offers, requests, accelerators } = this.core;
+    const { offers, accelerators } = this.core;
     const { key, solo } = this;
     offers.size[key] = this.length === 0 ? 0 : 1;
     if (this.length === 0) {
@@ -213,23 +212,18 @@ export class ShepherdQueue implements Queue {
       return;
     }
     const lead = this.leadUs(1);
-    const soloDeadline = solo.length > 0 ? requests.dueAt[solo[0]!]! : Number.POSITIVE_INFINITY;
     offers.opensAt[key] = at + lead;
     offers.leadUs[key] = lead;
     offers.latestAt[key] =
-      Math.min(this.testedDeadline, soloDeadline) - Math.ceil(this.spec.latency.execUs[1]! * accelerators.fastestScale);
+      Math.min(this.testedDeadline, solo.dueAt) - Math.ceil(this.spec.latency.execUs[1]! * accelerators.fastestScale);
     offers.rank[key] = offers.latestAt[key]!;
     this.core.alarm(key, offers.latestAt[key]! - lead + 1);
   }
 
   private dropHeads(at: number): void {
-    const { core, pending, solo } = this;
+    const { core, pending } = this;
     const endAt = this.endOf(1, at, core.accelerators.fastestScale);
-    while (solo.length > 0) {
-      const deadline = core.requests.dueAt[solo[0]!]!;
-      if (deadline >= endAt) break;
-      core.drop(solo.shift()!, deadline < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
-    }
+    this.solo.dropLate(endAt, at);
     if (this.testedDeadline < endAt) this.dropFront(pending.firstNotBefore(endAt), at);
   }
 

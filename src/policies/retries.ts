@@ -1,0 +1,76 @@
+import { DROP_EXPIRED, DROP_INFEASIBLE } from "../core/outcome.js";
+import type { QueueView } from "../core/policy.js";
+import { DISPATCHED, type RequestHandle } from "../core/request-table.js";
+
+/**
+ * Requests of a queue that came back from a batch of which one may be poisonous, first in first out: they go before all
+ * others, in batches of their own, alone or in the parts that they came back in (core/suspects).
+ */
+export class Retries {
+  private readonly waiting: RequestHandle[] = [];
+  private readonly core: QueueView;
+  private readonly dueOf: (request: RequestHandle) => number;
+
+  /** @param dueOf what a request must reach where the queue plans with less than `dueAt`. */
+  constructor(core: QueueView, dueOf = (request: RequestHandle): number => core.requests.dueAt[request]!) {
+    this.core = core;
+    this.dueOf = dueOf;
+  }
+
+  get length(): number {
+    return this.waiting.length;
+  }
+
+  /** What the first must reach; Infinity when none waits. */
+  get dueAt(): number {
+    return this.waiting.length === 0 ? Number.POSITIVE_INFINITY : this.dueOf(this.waiting[0]!);
+  }
+
+  /** How many at the front may run together; at least 1 where any waits. */
+  get partLength(): number {
+    const { waiting } = this;
+    const { part } = this.core.requests;
+    if (waiting.length === 0 || part[waiting[0]!] === 0) return Math.min(1, waiting.length);
+    let length = 1;
+    while (length < waiting.length && part[waiting[length]!] === part[waiting[0]!]) length++;
+    return length;
+  }
+
+  push(request: RequestHandle): void {
+    this.waiting.push(request);
+  }
+
+  /** @returns false when it is not here. */
+  remove(request: RequestHandle): boolean {
+    const index = this.waiting.indexOf(request);
+    if (index >= 0) this.waiting.splice(index, 1);
+    return index >= 0;
+  }
+
+  /** Takes the `size` first as the members of a batch. @returns the first of them. */
+  take(size = 1): RequestHandle {
+    const { requests } = this.core;
+    let following = -1;
+    for (let index = size - 1; index >= 0; index--) {
+      const handle = this.waiting[index]!;
+      requests.state[handle] = DISPATCHED;
+      requests.next[handle] = following;
+      following = handle;
+    }
+    this.waiting.splice(0, size);
+    return following;
+  }
+
+  /** Gives up those at the front that would not be in time, were they run at once. @param endAt of a batch of one. */
+  dropLate(endAt: number, at: number): void {
+    while (this.dueAt < endAt) {
+      const reason = this.dueAt < at ? DROP_EXPIRED : DROP_INFEASIBLE;
+      this.core.drop(this.waiting.shift()!, reason, at);
+    }
+  }
+
+  /** Gives all away, and is empty. */
+  giveAway(to: (request: RequestHandle) => void): void {
+    for (const request of this.waiting.splice(0)) to(request);
+  }
+}
