@@ -59,6 +59,8 @@ export interface ExpandedScenario {
   readonly arrivals: ExpandedArrivals;
   /** In order of time; pauses (`for_s`) are already pairs of events. */
   readonly faults: readonly ExpandedFault[];
+  /** Plans follow measured times; absent: they do not. */
+  readonly learn?: boolean;
   readonly policy: string;
   /** Valid for `policy`, defaults filled in. */
   readonly policyOptions: PolicyOptions;
@@ -131,6 +133,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     network,
     arrivals,
     faults: faults.events,
+    learn: scenario.learn,
     policy,
     policyOptions,
     ...(scenario.plan === undefined ? {} : { plan: scenario.plan }),

@@ -353,6 +353,13 @@ export const scenarioSchema = z
     arrivals,
     popularity: popularity.optional(),
     faults: z.array(fault).max(100_000).default([]).describe("What goes wrong, in any order."),
+    learn: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Plans follow measured times, as the server's do: of models, and of accelerators that turn slow. false: planned with the " +
+          "profile, so that runs are comparable; who is not told of a fault does not find out.",
+      ),
     plan: plan.optional(),
     autoscale: autoscale.optional(),
     policy: z

@@ -97,8 +97,7 @@ export class Simulation implements CommandSink {
       acceleratorsMax: count,
       requestsMax: REQUESTS_MAX,
       retriesMax: RETRIES_MAX,
-      // Without faults emulation is exact: there is nothing to learn.
-      learn: scenario.faults.length > 0,
+      learn: scenario.learn ?? false,
     });
     // Queue keys are model numbers: added in order.
     for (const model of scenario.models) {

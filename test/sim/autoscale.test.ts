@@ -189,7 +189,7 @@ describe("leaving", () => {
       fault(250_000, "recover", id),
     ]).flat();
     faults.sort((a, b) => a.at - b.at);
-    const report = simulate(scenario([linearModel("m", 10, 40, 300, 150, 25)], { faults }), { seed: 1 });
+    const report = simulate(scenario([linearModel("m", 10, 40, 300, 150, 25)], { faults, learn: true }), { seed: 1 });
     expect(conservation(report)).toEqual([]);
     expect(decisions(report).at(-1)!.accelerators).toBeLessThanOrEqual(decisions(report).at(-1)!.advice);
     expect(decisions(report).at(-1)!.bad_rate).toBeLessThan(0.02);

@@ -53,6 +53,7 @@ function scenarioFor(seed: number): ExpandedScenario {
     accelerators: accelerators(count).map((each) => ({ ...each, scale: random() < 0.2 ? 2 : 1 })),
     durationUs: DURATION_US as ExpandedScenario["durationUs"],
     faults,
+    learn: true,
     seed,
     ...(isDelayed
       ? { network: { controlUs: 100, dataUsPerRequest: 50, responseUs: 500 } as ExpandedScenario["network"] }

@@ -28,6 +28,7 @@ describe("recovery after a stall is immediate (2 s at full load, deadline 300 ms
           models: [linearModel("m", 5, 25, 300, rateRps, 50)],
           accelerators: accelerators(count),
           durationUs: seconds(12),
+          learn: true,
           faults,
         });
       const ids = Array.from({ length: count }, (_, id) => id);
@@ -80,6 +81,7 @@ describe("tails stay flat: 4 accelerators, one 5 times slower", () => {
               models: [linearModel("m", 2, 10, 60, load * capacityRps, 25)],
               accelerators: accelerators(4),
               durationUs: seconds(30),
+              learn: true,
               faults: [fault(0, "slow", 1, factor)],
             }),
             "deferred",
@@ -198,6 +200,7 @@ describe("an estimate that is never measured again locks nobody out", () => {
               models,
               accelerators: accelerators(count),
               durationUs: seconds(80),
+              learn: true,
               faults: [
                 ...ids.map((id) => fault(5000, "slow", id, factor)),
                 ...ids.map((id) => fault(65_000, "slow", id, 1)),
