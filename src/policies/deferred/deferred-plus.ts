@@ -1,5 +1,13 @@
 import type { ArbiterPlusOptions } from "./rank-arbiter.js";
-import { BATCH_SIZE_MAX, fixedTarget, idleDispatch, isolation, microseconds, rateWindow, timerSlack } from "./window-options.js";
+import {
+  BATCH_SIZE_MAX,
+  fixedTarget,
+  idleDispatch,
+  isolation,
+  microseconds,
+  rateWindow,
+  timerSlack,
+} from "./window-options.js";
 import { defineSharedWindowPolicy } from "./window-policy.js";
 
 const options = {

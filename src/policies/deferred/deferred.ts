@@ -1,4 +1,12 @@
-import { fixedTarget, idleDispatch, isolation, microseconds, rateWindow, target, timerSlack } from "./window-options.js";
+import {
+  fixedTarget,
+  idleDispatch,
+  isolation,
+  microseconds,
+  rateWindow,
+  target,
+  timerSlack,
+} from "./window-options.js";
 import { defineWindowPolicy } from "./window-policy.js";
 
 /** Symphony: Algorithm 1 and Appendix D. */
