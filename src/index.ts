@@ -28,7 +28,7 @@ export {
 } from "./policies/registry.js";
 export type { ScaleAdvice, ScaleOptions, ScaleSample } from "./scaling/advisor.js";
 export { SCALE_DEFAULTS, ScaleAdvisor } from "./scaling/advisor.js";
-export { createScheduler } from "./serve/library.js";
+export { createScheduler } from "./serve/create-scheduler.js";
 export { simulate } from "./sim/simulate.js";
 export { WorkerHost } from "./threads/hosts.js";
 export { createMemory } from "./threads/memory.js";

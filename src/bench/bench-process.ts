@@ -2,7 +2,7 @@
  * Entry of a benchmark's child process: a client, a bare echo, or the model without a server. One job at a time.
  * A process each, because whatever shares an event loop shares its delays.
  */
-import { readModel } from "../serve/model-reader.js";
+import { readModel } from "../serve/repository/model-reader.js";
 import { OnnxModel } from "../worker/onnx-model.js";
 import { createEcho, type EchoKind } from "./echo.js";
 import { GrpcProbe, HttpProbe } from "./probe.js";

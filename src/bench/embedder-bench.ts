@@ -15,7 +15,7 @@ import { defaultClientTimeoutMs, LOAD_DEFAULTS, type LoadOptions } from "../load
 import type { LoadReport } from "../load/load-report.js";
 import { runLoad } from "../load/run-load.js";
 import { mean, standardDeviation } from "../measure/statistics.js";
-import { interpolateTable, type ModelProfile } from "../serve/model-profile.js";
+import { interpolateTable, type ModelProfile } from "../serve/models/model-profile.js";
 import type { BenchResult, BenchSize } from "./core-bench.js";
 import { type PolicyModel, writeEmbedder } from "./embedder-repository.js";
 import { temporaryFolder } from "./identity-repository.js";

@@ -5,11 +5,11 @@
 import type { GroupAutoscale, ModelSpec } from "../config/model.js";
 import { durationUs } from "../core/time.js";
 import { SCALE_DEFAULTS, type ScaleOptions } from "../scaling/advisor.js";
-import { silentLog } from "../serve/log.js";
-import { profileOfEmulated } from "../serve/model-profile.js";
-import { ModelTimes } from "../serve/model-times.js";
-import { ProcessPool } from "../serve/process-pool.js";
+import { profileOfEmulated } from "../serve/models/model-profile.js";
+import { ModelTimes } from "../serve/models/model-times.js";
+import { silentLog } from "../serve/observation/log.js";
 import { Server } from "../serve/server.js";
+import { ProcessPool } from "../serve/workers/process-pool.js";
 import { stream } from "../sim/random.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";

@@ -17,7 +17,7 @@ import {
 import { loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario.js";
 import { type PlacementConfig, serverConfigFrom, serverConfigSchema } from "../config/server.js";
 import { readText, type Source } from "../config/source.js";
-import { rightName } from "../serve/model-reader.js";
+import { rightName } from "../serve/repository/model-reader.js";
 import { formatNumber } from "./table.js";
 
 export interface CheckSettings {

@@ -2,8 +2,8 @@
 import { ConfigError, type ConfigIssue } from "../config/config-error.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import type { ServerConfig } from "../config/server.js";
-import { hostLimits, sloProblem } from "../serve/host-limits.js";
-import { checkRepository, type Repository, readRepository, servedBy } from "../serve/repository.js";
+import { hostLimits, sloProblem } from "../serve/models/host-limits.js";
+import { checkRepository, type Repository, readRepository, servedBy } from "../serve/repository/repository.js";
 import { ServingError } from "../wire/serving-error.js";
 import { formatNumber } from "./table.js";
 

@@ -5,13 +5,13 @@ import { Planner } from "../planning/planner.js";
 import { LIVE_DEFAULTS } from "../policies/live.js";
 import { monotonicNow } from "../wire/monotonic-clock.js";
 import type { Door } from "./door.js";
-import { hostLimits } from "./host-limits.js";
-import { createLog, type Log } from "./log.js";
-import { ProcessPool } from "./process-pool.js";
-import { profileFolder } from "./profile-folder.js";
-import { RepositorySource } from "./repository-source.js";
+import { hostLimits } from "./models/host-limits.js";
+import { profileFolder } from "./models/profile-folder.js";
+import { createLog, type Log } from "./observation/log.js";
+import { Tracer } from "./observation/tracing.js";
+import { RepositorySource } from "./repository/repository-source.js";
 import { Server } from "./server.js";
-import { Tracer } from "./tracing.js";
+import { ProcessPool } from "./workers/process-pool.js";
 
 /** Requests that the scheduler may hold beyond what doors let in: answered at their deadline, not yet ended. */
 const SLOTS_SPARE = 1024;

@@ -2,7 +2,8 @@ import type { ModelSpec } from "../config/model.js";
 import { DROP_REASONS, FAIL_DRAINING } from "../core/outcome.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { Sliced } from "../wire/sliced.js";
-import { Autoscaler } from "./autoscaler.js";
+import { type ModelSource, ModelTable } from "./models/model-table.js";
+import type { ServedModel } from "./models/served-model.js";
 import type {
   Gateway,
   InferCall,
@@ -12,16 +13,15 @@ import type {
   ParameterValue,
   RefusedCall,
   RepositoryIndexEntry,
-} from "./gateway.js";
-import type { GroupScaling } from "./group-scaling.js";
-import { inputValues } from "./input-values.js";
-import { LiveDriver, type LiveDriverOptions } from "./live-driver.js";
-import { type ModelSource, ModelTable } from "./model-table.js";
-import { Placement, type PlacementOptions } from "./placement.js";
-import { toClientShapes, toModelShapes } from "./reshape.js";
-import type { ServedModel } from "./served-model.js";
-import { shareGroup } from "./share-group.js";
-import { validateInputs, validateOutputs } from "./validate-inputs.js";
+} from "./requests/gateway.js";
+import { inputValues } from "./requests/input-values.js";
+import { toClientShapes, toModelShapes } from "./requests/reshape.js";
+import { shareGroup } from "./requests/share-group.js";
+import { validateInputs, validateOutputs } from "./requests/validate-inputs.js";
+import { Autoscaler } from "./scaling/autoscaler.js";
+import type { GroupScaling } from "./scaling/group-scaling.js";
+import { Placement, type PlacementOptions } from "./scaling/placement.js";
+import { LiveDriver, type LiveDriverOptions } from "./scheduling/live-driver.js";
 
 export interface ServerOptions extends LiveDriverOptions {
   readonly models: ModelSource;

@@ -14,9 +14,9 @@ import type {
   ParameterValue,
   RefusedCall,
   RepositoryIndexEntry,
-} from "../../src/serve/gateway.js";
-import type { GroupScaling } from "../../src/serve/group-scaling.js";
-import { validateInputs, validateOutputs } from "../../src/serve/validate-inputs.js";
+} from "../../src/serve/requests/gateway.js";
+import { validateInputs, validateOutputs } from "../../src/serve/requests/validate-inputs.js";
+import type { GroupScaling } from "../../src/serve/scaling/group-scaling.js";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import { ERROR_CODES, type ErrorCode, ServingError } from "../../src/wire/serving-error.js";
 import { DATATYPES, type Datatype, type Tensor } from "../../src/wire/tensor.js";

@@ -6,7 +6,7 @@ import { type AcceleratorGroupSpec, type ModelSpec, startCount } from "../../src
 import { invariant } from "../../src/core/invariant.js";
 import type { FailCause } from "../../src/core/outcome.js";
 import { durationUs, timeUs } from "../../src/core/time.js";
-import type { BatchTiming, PoolEvent, RunBatch, WorkerPool } from "../../src/serve/worker-pool.js";
+import type { BatchTiming, PoolEvent, RunBatch, WorkerPool } from "../../src/serve/workers/worker-pool.js";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import type { ErrorCode } from "../../src/wire/serving-error.js";
 

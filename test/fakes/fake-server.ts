@@ -1,12 +1,12 @@
 /** A server over the fake pool, and calls to it, for tests. */
 import type { AcceleratorGroupSpec, ModelSpec } from "../../src/config/model.js";
 import { durationUs } from "../../src/core/time.js";
-import type { InferCall, InferReply } from "../../src/serve/gateway.js";
-import { silentLog } from "../../src/serve/log.js";
-import { profileOfEmulated } from "../../src/serve/model-profile.js";
-import { ModelTimes } from "../../src/serve/model-times.js";
+import { profileOfEmulated } from "../../src/serve/models/model-profile.js";
+import { ModelTimes } from "../../src/serve/models/model-times.js";
+import { silentLog } from "../../src/serve/observation/log.js";
+import type { InferCall, InferReply } from "../../src/serve/requests/gateway.js";
 import { Server, type ServerOptions } from "../../src/serve/server.js";
-import type { RunBatch } from "../../src/serve/worker-pool.js";
+import type { RunBatch } from "../../src/serve/workers/worker-pool.js";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import { ServingError } from "../../src/wire/serving-error.js";
 import type { Tensor } from "../../src/wire/tensor.js";

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { durationUs } from "../../src/core/time.js";
-import type { SchedulerDeployment } from "../../src/serve/live-scheduler.js";
+import type { SchedulerDeployment } from "../../src/serve/scheduling/live-scheduler.js";
 import { type Ended, FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 const SEED = 20_260_202;

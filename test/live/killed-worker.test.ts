@@ -1,7 +1,7 @@
 /** D15: a worker is killed under load, with real worker processes behind the real server. */
 import { expect, it } from "vitest";
-import { ProcessPool } from "../../src/serve/process-pool.js";
 import type { Server } from "../../src/serve/server.js";
+import { ProcessPool } from "../../src/serve/workers/process-pool.js";
 import { FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 it("SIGKILL of a worker under load: its requests are tried again in time or get 503; capacity is back in 2 s", async () => {

@@ -5,7 +5,7 @@ import type { ModelSpec } from "../../src/config/model.js";
 import type { PlacementConfig } from "../../src/config/server.js";
 import { durationUs } from "../../src/core/time.js";
 import { type PlanAnswer, Planner } from "../../src/planning/planner.js";
-import type { Log } from "../../src/serve/log.js";
+import type { Log } from "../../src/serve/observation/log.js";
 import { type Ended, FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 const SEED = 20_260_303;

@@ -5,9 +5,9 @@ import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { ModelSpec } from "../../src/config/model.js";
 import { durationUs } from "../../src/core/time.js";
-import { interpolateTable } from "../../src/serve/model-profile.js";
-import { profileModel } from "../../src/serve/profiler.js";
-import { readRepository } from "../../src/serve/repository.js";
+import { interpolateTable } from "../../src/serve/models/model-profile.js";
+import { profileModel } from "../../src/serve/models/profiler.js";
+import { readRepository } from "../../src/serve/repository/repository.js";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import { buildOnnx } from "../support/onnx-builder.js";
 import { isAlive, PoolProbe } from "../support/pool-probe.js";
@@ -494,7 +494,7 @@ describe("onnx accelerators", { retry: 2 }, () => {
 
 /** Runs a script against the built pool, with models as its arguments. @returns what it printed. */
 async function runPool(script: string, models: readonly ModelSpec[], env: Record<string, string>): Promise<string> {
-  const source = `import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/process-pool.js"))};\n${script}`;
+  const source = `import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/workers/process-pool.js"))};\n${script}`;
   const child = spawn(
     process.execPath,
     ["--input-type=module", "-e", source, ...models.map((m) => JSON.stringify(m))],
@@ -531,7 +531,7 @@ test("a worker reports to nobody: it leaves nothing in the home's cache or the t
 test("no worker outlives a server that is killed, not even one that runs a batch", async () => {
   probe = new PoolProbe([group({ name: "cpu", kind: "onnx" })]);
   const script = `
-    import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/process-pool.js"))};
+    import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/workers/process-pool.js"))};
     const pool = new ProcessPool([{ name: "cpu", kind: "onnx", count: 2, threads: 1, scales: [1, 1] }]);
     await pool.start(() => {});
     await pool.load(JSON.parse(process.argv[1]));
@@ -555,7 +555,7 @@ test("without file descriptors a worker cannot start, but one that ended is repl
   probe = new PoolProbe([group({ name: "emulated", kind: "emulated" })]);
   const script = `
     import { openSync, closeSync } from "node:fs";
-    import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/process-pool.js"))};
+    import { ProcessPool } from ${JSON.stringify(path.join(root, "dist/serve/workers/process-pool.js"))};
     const groups = [{ name: "emulated", kind: "emulated", count: 1, threads: 1, scales: [1] }];
     const logs = [];
     const create = () => new ProcessPool(groups, { respawnMinMs: 20, respawnMaxMs: 20, log: ({ message }) => logs.push(message) });

@@ -2,8 +2,8 @@
 
 import type { AcceleratorGroupSpec } from "../../src/config/model.js";
 import { durationUs, type TimeUs } from "../../src/core/time.js";
-import { ProcessPool, type ProcessPoolOptions } from "../../src/serve/process-pool.js";
-import type { PoolEvent, RunBatch } from "../../src/serve/worker-pool.js";
+import { ProcessPool, type ProcessPoolOptions } from "../../src/serve/workers/process-pool.js";
+import type { PoolEvent, RunBatch } from "../../src/serve/workers/worker-pool.js";
 import type { Tensor } from "../../src/wire/tensor.js";
 
 export type Ended = Extract<PoolEvent, { kind: "finished" | "failed" }>;

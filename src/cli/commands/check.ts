@@ -6,7 +6,7 @@ import { ConfigError, type ConfigIssue } from "../../config/config-error.js";
 import { SERVER_CONFIG_NAME, type ServerConfig } from "../../config/server.js";
 import { readSource } from "../../config/source.js";
 import { dataDirOf } from "../../config/traces.js";
-import { isModel, looksLikeRepository } from "../../serve/repository.js";
+import { isModel, looksLikeRepository } from "../../serve/repository/repository.js";
 import { type CheckSettings, fileKindOf, plural, SERVER_KIND, unknownKind } from "../file-kinds.js";
 import { type Output, writeJson } from "../output.js";
 import { checkModels, type ModelWords } from "../repository-check.js";

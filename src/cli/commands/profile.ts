@@ -4,7 +4,7 @@ import path from "node:path";
 import { Command } from "commander";
 import { nearest } from "../../config/config-error.js";
 import { GROUP_AUTO } from "../../config/model.js";
-import type { ModelProfile, ProfileFit } from "../../serve/model-profile.js";
+import type { ModelProfile, ProfileFit } from "../../serve/models/model-profile.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { numberWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
@@ -53,12 +53,12 @@ async function measure(
   output: Output,
 ): Promise<{ profile: ModelProfile; file: string | null }> {
   const config = serverConfigOf(options);
-  const { hostLimits } = await import("../../serve/host-limits.js");
-  const { readServable, servedBy } = await import("../../serve/repository.js");
-  const { ProcessPool } = await import("../../serve/process-pool.js");
-  const { profileModel } = await import("../../serve/profiler.js");
-  const { saveProfile } = await import("../../serve/profile-store.js");
-  const { profileFolder } = await import("../../serve/profile-folder.js");
+  const { hostLimits } = await import("../../serve/models/host-limits.js");
+  const { readServable, servedBy } = await import("../../serve/repository/repository.js");
+  const { ProcessPool } = await import("../../serve/workers/process-pool.js");
+  const { profileModel } = await import("../../serve/models/profiler.js");
+  const { saveProfile } = await import("../../serve/models/profile-store.js");
+  const { profileFolder } = await import("../../serve/models/profile-folder.js");
   const read = readFrom(config.modelsDir, name, () =>
     readServable(config.modelsDir, name, servedBy(hostLimits(config))),
   ).at(-1)!;

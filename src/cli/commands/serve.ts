@@ -65,7 +65,7 @@ function configOf(options: ServeOptions): ServerConfig {
 
 async function serve(config: ServerConfig, output: Output): Promise<void> {
   const { runServer } = await import("../../serve/running-server.js");
-  const { checkRepository } = await import("../../serve/repository.js");
+  const { checkRepository } = await import("../../serve/repository/repository.js");
   for (const stray of checkRepository(config.modelsDir, config.modelControl === "explicit"))
     output.note(`warning: ${stray}`);
   let break_: (error: unknown) => void = () => {};

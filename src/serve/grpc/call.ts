@@ -10,9 +10,9 @@ import { decodeProto, encodeProto, type InferMessage, readInferMessage, writeAns
 import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { scanInferRequest } from "../../wire/proto-scan.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
-import type { Place } from "../admission.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
-import type { Gateway, InferHandler, InferReply } from "../gateway.js";
+import type { Place } from "../requests/admission.js";
+import type { Gateway, InferHandler, InferReply } from "../requests/gateway.js";
 import type { Receipt } from "./reception.js";
 
 export interface CallContext {

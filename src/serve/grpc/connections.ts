@@ -5,8 +5,8 @@
 import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import type { ServingError } from "../../wire/serving-error.js";
-import { Admission } from "../admission.js";
 import { Inflations } from "../http/inflation.js";
+import { Admission } from "../requests/admission.js";
 import { Inlet } from "./inlet.js";
 
 export interface ConnectionLimits {

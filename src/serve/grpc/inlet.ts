@@ -8,8 +8,8 @@
  */
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { ServingError } from "../../wire/serving-error.js";
-import { type Admission, Place } from "../admission.js";
 import type { Inflations } from "../http/inflation.js";
+import { type Admission, Place } from "../requests/admission.js";
 
 export interface InletRules {
   /** Of one message. */

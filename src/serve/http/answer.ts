@@ -4,7 +4,7 @@ import zlib from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type EncodedAnswer, encodeError } from "../../wire/infer-answer.js";
 import { ERROR_CODES, type ServingError } from "../../wire/serving-error.js";
-import type { Place } from "../admission.js";
+import type { Place } from "../requests/admission.js";
 
 /** A reply that fits one packet gains nothing from compression. */
 const COMPRESS_BYTES_MIN = 1400;

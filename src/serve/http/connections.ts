@@ -6,7 +6,7 @@
  */
 import type { Server, ServerResponse } from "node:http";
 import { BlockList, isIPv6, type Socket } from "node:net";
-import { Admission, Place } from "../admission.js";
+import { Admission, Place } from "../requests/admission.js";
 
 export interface ConnectionLimits {
   /** Open connections; default 16384. Beyond it a connection is closed as it opens. */

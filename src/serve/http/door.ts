@@ -11,15 +11,15 @@ import { BodyPool } from "../../wire/body-pool.js";
 import { encodeError } from "../../wire/infer-answer.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { ERROR_CODES, ServingError } from "../../wire/serving-error.js";
-import { Admission } from "../admission.js";
 import { BODY_BYTES_MAX_DEFAULT, type Door, type DoorOptions, notSupported, servingErrorOf } from "../door.js";
-import type { Gateway } from "../gateway.js";
+import { Admission } from "../requests/admission.js";
+import type { Gateway } from "../requests/gateway.js";
 import { sendError } from "./answer.js";
 import { type ConnectionLimits, Connections } from "./connections.js";
 import { type ExchangeContext, InferExchange } from "./exchange.js";
 import { Inflations } from "./inflation.js";
-import { parseModelPath } from "./model-path.js";
 import { announcedLength, tooLarge } from "./request-body.js";
+import { parseModelPath } from "./request-path.js";
 import { addRoutes } from "./routes.js";
 
 export interface HttpDoorOptions extends DoorOptions, ConnectionLimits {

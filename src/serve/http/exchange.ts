@@ -11,13 +11,13 @@ import { type EncodedAnswer, encodeAnswer, jsonOutputBytes } from "../../wire/in
 import { decodeInferBody, decodeRawBody, type InferBody, readHeaderLength } from "../../wire/infer-body.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import { timeoutHintUs } from "../../wire/timeout-hint.js";
-import type { Place } from "../admission.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
-import type { Gateway, InferHandler, InferReply } from "../gateway.js";
+import type { Place } from "../requests/admission.js";
+import type { Gateway, InferHandler, InferReply } from "../requests/gateway.js";
 import { type AnswerPolicy, acceptedCompression, sendAnswer, sendError } from "./answer.js";
 import type { Inflations } from "./inflation.js";
-import type { ModelPath } from "./model-path.js";
 import { announcedLength, readBody, tooLarge } from "./request-body.js";
+import type { ModelPath } from "./request-path.js";
 
 export interface ExchangeContext extends AnswerPolicy {
   readonly gateway: Gateway;

@@ -1,7 +1,7 @@
 import zlib from "node:zlib";
 import { expect, test } from "vitest";
 import type { ServingError } from "../../wire/serving-error.js";
-import { Admission, Place } from "../admission.js";
+import { Admission, Place } from "../requests/admission.js";
 import { Inflations } from "./inflation.js";
 
 const MIB = 1024 * 1024;

@@ -5,7 +5,7 @@
  */
 import zlib from "node:zlib";
 import { ServingError } from "../../wire/serving-error.js";
-import type { Place } from "../admission.js";
+import type { Place } from "../requests/admission.js";
 import { type BodyDone, GrowingBody, tooLarge } from "./request-body.js";
 
 /** As many as Node's thread pool has threads: more would only hold more memory while they wait. */

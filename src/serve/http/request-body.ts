@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { ServingError } from "../../wire/serving-error.js";
-import type { Place } from "../admission.js";
+import type { Place } from "../requests/admission.js";
 
 export type BodyDone = (error: ServingError | null, body: Buffer | null) => void;
 

@@ -4,10 +4,10 @@ import { describe, type Parameters, readParameters } from "../../wire/infer-para
 import { checkJsonBounds } from "../../wire/json-bounds.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, EXTENSIONS, notSupported, SERVER_NAME } from "../door.js";
-import type { Gateway, MetricsFormat, ModelStatistics, StatisticDuration } from "../gateway.js";
-import { modelConfigJson, modelMetadata } from "../model-config.js";
+import { modelConfigJson, modelMetadata } from "../repository/model-config.js";
+import type { Gateway, MetricsFormat, ModelStatistics, StatisticDuration } from "../requests/gateway.js";
 import { compressed } from "./answer.js";
-import { type ModelPath, parseModelPath, readAsName } from "./model-path.js";
+import { type ModelPath, parseModelPath, readAsName } from "./request-path.js";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => unknown;
 /** Refuses by the head alone, before a body is read: throws, or lets it through. */

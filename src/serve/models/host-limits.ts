@@ -1,0 +1,59 @@
+/** What a server can serve, and what it cannot of a model: said alike by `check` and by loading. */
+import { type AcceleratorGroupSpec, GROUP_AUTO, type ModelSpec } from "../../config/model.js";
+import { autoKind, type ServerConfig } from "../../config/server.js";
+import { SEPARABLE_LIVE } from "../../policies/live.js";
+
+export interface HostLimits {
+  readonly groups: readonly AcceleratorGroupSpec[];
+  /** Queue threads of the scheduler; 0: it is one. */
+  readonly schedulerThreads: number;
+  /** Kind of the groups that placement chooses from; null: there is no placement. */
+  readonly placedKind: AcceleratorGroupSpec["kind"] | null;
+}
+
+export const hostLimits = (config: ServerConfig): HostLimits => ({
+  groups: config.groups,
+  schedulerThreads: config.scheduler.threads,
+  placedKind: autoKind(config) ?? null,
+});
+
+/** Each a sentence that names the model, the field, the bound and the value. */
+export function hostProblems(spec: ModelSpec, host: HostLimits): string[] {
+  const problem = groupProblem(spec, host) ?? null;
+  const policy = policyProblem(spec.policy, host.schedulerThreads);
+  return [...(problem === null ? [] : [problem]), ...(policy === null ? [] : [policy])].map(
+    (text) => `model '${spec.name}': ${text}`,
+  );
+}
+
+function groupProblem(
+  { group: name, platform, emulated, policy, namesPolicy }: ModelSpec,
+  host: HostLimits,
+): string | null {
+  const kind = emulated === null ? "onnx" : "emulated";
+  if (name === GROUP_AUTO) {
+    if (host.placedKind === null)
+      return "group must name a group; was auto, which needs placement.groups in the server's configuration";
+    if (host.placedKind === kind) return null;
+    return `group must name a group; was auto, but placement has groups of kind ${host.placedKind}, which cannot run platform ${platform}`;
+  }
+  const group = host.groups.find((candidate) => candidate.name === name);
+  if (group === undefined)
+    return `group must be one of ${host.groups.map((each) => each.name).join(", ")}; was ${name}`;
+  if (group.policy !== undefined && namesPolicy === true)
+    return `policy must be absent in group '${name}', which has the policy ${group.policy.name}; was ${policy}`;
+  if (group.kind === kind) return null;
+  return `group must be of kind ${kind}, which runs platform ${platform}; was '${name}' of kind ${group.kind}`;
+}
+
+/** Policies whose arbiter looks into the queues cannot run apart from them. */
+export function policyProblem(policy: ModelSpec["policy"], threads: number): string | null {
+  if (threads === 0 || SEPARABLE_LIVE.includes(policy)) return null;
+  return `policy must be one of ${SEPARABLE_LIVE.join(", ")} where scheduler.threads is ${threads}; was ${policy}`;
+}
+
+/** @param aloneUs l(1), µs. @returns why not even a lone request is in time; null: it can be. */
+export function sloProblem({ sloUs }: ModelSpec, aloneUs: number): string | null {
+  if (sloUs === null || aloneUs <= sloUs) return null;
+  return `slo_ms must be at least the profiled time of one request (${(aloneUs / 1000).toFixed(3)} ms); was ${sloUs / 1000}`;
+}

@@ -1,0 +1,208 @@
+import { measuredTable } from "../../core/latency.js";
+import type { NetworkDelays } from "../../core/policy.js";
+import { LIVE_DEFAULTS, type LiveDefaults, liveWindow } from "../../policies/live.js";
+import { ServingError } from "../../wire/serving-error.js";
+import type { Metrics } from "../observation/metrics.js";
+import type { Refusal } from "../requests/endings.js";
+import type { LiveScheduler } from "../scheduling/live-scheduler.js";
+import type { AcceleratorGroup } from "../workers/accelerator-group.js";
+import { RunRatio } from "./run-ratio.js";
+import { ServedModel, type ServedQueue } from "./served-model.js";
+
+export interface ServedModelsOptions {
+  readonly policyDefaults?: LiveDefaults;
+  /** Delays that plans allow for, µs; absent: until they are measured, NETWORK. */
+  readonly network?: NetworkDelays;
+  /** Queues per model; default 256. Then the one unused for longest gives way, if any is unused. */
+  readonly shareGroupsMax?: number;
+}
+
+/** What decides which queue of its model a request joins. */
+export interface Share {
+  /** Requests of equal keys may share a batch. */
+  readonly key: string;
+  /** Rows of the request's tensors. */
+  readonly rows: number;
+  /** Along the variable axis; null where there is none. */
+  readonly extent: number | null;
+}
+
+const SHARE_GROUPS_MAX = 256;
+/** Batches may have at most this many members. */
+export const BATCH_MAX = 1024;
+
+/** The models that take requests, and their queues at the scheduler, which come with the first request of their kind. */
+export class ServedModels {
+  private readonly options: ServedModelsOptions;
+  private readonly groups: readonly AcceleratorGroup[];
+  private readonly scheduler: LiveScheduler;
+  private readonly metrics: Metrics;
+  private readonly models = new Set<ServedModel>();
+  private readonly queues: (ServedQueue | undefined)[] = [];
+  private readonly freeQueues: number[] = [];
+
+  constructor(
+    options: ServedModelsOptions,
+    groups: readonly AcceleratorGroup[],
+    scheduler: LiveScheduler,
+    metrics: Metrics,
+  ) {
+    this.options = options;
+    this.groups = groups;
+    this.scheduler = scheduler;
+    this.metrics = metrics;
+  }
+
+  /** @throws ServingError invalid-argument: the scheduler cannot serve such a model where it runs. */
+  check(spec: ServedModel["spec"]): void {
+    const problem = this.scheduler.problemOf(spec.policy);
+    if (problem !== null) throw new ServingError("invalid-argument", `model '${spec.name}': ${problem}`);
+  }
+
+  /**
+   * @param before the same model on another group, which is about to leave.
+   * @throws ServingError invalid-argument: there is no such group.
+   */
+  add(spec: ServedModel["spec"], times: ServedModel["times"], before: ServedModel | null = null): ServedModel {
+    const group = this.groups.find((candidate) => candidate.spec.name === spec.group);
+    if (group === undefined)
+      throw new ServingError(
+        "invalid-argument",
+        `model '${spec.name}': group must be one of ${this.groups.map(({ spec: { name } }) => name).join(", ")}; was ${spec.group}`,
+      );
+    const model = new ServedModel(spec, times, group, this.metrics.ofModel(spec.name), before);
+    this.models.add(model);
+    return model;
+  }
+
+  /** The model takes nothing new; resolves when what it had has ended. */
+  async remove(model: ServedModel): Promise<void> {
+    model.isLeaving = true;
+    while (!model.isIdle) await model.becomesIdle();
+    for (const queue of [...model.queues.values()]) this.removeQueue(queue);
+    this.models.delete(model);
+  }
+
+  // Queues
+
+  /** The queue of this number. */
+  queue(id: number): ServedQueue {
+    return this.queues[id]!;
+  }
+
+  /** The queue for a request, added if it is the first of its kind; or why there can be none. */
+  queueFor(model: ServedModel, share: Share): ServedQueue | Refusal {
+    const key = share.rows === 1 ? share.key : `${share.rows}*${share.key}`;
+    const known = model.queues.get(key);
+    if (known !== undefined) return known;
+    if (model.queues.size >= (this.options.shareGroupsMax ?? SHARE_GROUPS_MAX)) {
+      const unused = longestUnused(model.queues.values());
+      if (unused === null) return "share-groups-full";
+      this.removeQueue(unused);
+    }
+    const added = this.addQueue(model, key, share);
+    if (added !== null) return added;
+    // The place is free once the scheduler has let go of that queue: a later request may have it.
+    const unused = longestUnused(this.queuesOf(model.group));
+    if (unused !== null) this.removeQueue(unused);
+    return "queues-full";
+  }
+
+  /** Queues of the models of a group. */
+  *queuesOf(group: AcceleratorGroup): Generator<ServedQueue> {
+    for (const queue of this.queues) if (queue?.model.group === group) yield queue;
+  }
+
+  /** Queues of the models of a name: an old one may have some beside the new one. */
+  *queuesNamed(name: string): Generator<ServedQueue> {
+    for (const queue of this.queues) if (queue?.model.spec.name === name) yield queue;
+  }
+
+  /** All that waits fails. @param group on this group; null: everywhere. */
+  failWaiting(cause: number, group: AcceleratorGroup | null): void {
+    for (const queue of this.queues)
+      if (queue !== undefined && (group === null || queue.model.group === group))
+        this.scheduler.failQueue(queue.id, cause);
+  }
+
+  /** @returns null: the scheduler holds as many queues as it can. */
+  private addQueue(model: ServedModel, key: string, { rows, extent }: Share): ServedQueue | null {
+    const { spec } = model;
+    const sizeMax = Math.min(BATCH_MAX, Math.max(1, Math.floor(spec.batchSizeMax / rows)));
+    const timesUs = model.times.table(rows, extent, sizeMax);
+    const queue: ServedQueue = {
+      id: this.freeQueues.pop() ?? this.queues.length,
+      key,
+      model,
+      rows,
+      aloneUs: timesUs[0]!,
+      perRequestUs: timesUs[sizeMax - 1]! / sizeMax,
+      execUs: measuredTable(timesUs),
+      ratio: new RunRatio(),
+      arrived: 0,
+      dropped: 0,
+      live: 0,
+      batches: 0,
+      isHeld: false,
+      lastUsedAt: 0,
+    };
+    const isAdded = this.scheduler.addQueue({
+      group: model.group.index,
+      queue: queue.id,
+      sloUs: spec.sloUs ?? spec.defaultTimeoutUs,
+      lengthMax: spec.queueRequestsMax,
+      window: liveWindow(spec.policy, spec.policyOptions, spec.sloUs, this.options.policyDefaults ?? LIVE_DEFAULTS),
+      timesUs,
+    });
+    if (!isAdded) {
+      this.freeQueues.push(queue.id);
+      return null;
+    }
+    this.queues[queue.id] = queue;
+    model.queues.set(key, queue);
+    if (model.meter.current !== model.group.network && this.options.network === undefined)
+      this.scheduler.delays(queue.id, model.meter.current);
+    return queue;
+  }
+
+  /** Plans of the model allow for other delays from now on; not where the configuration says for which. */
+  tellDelays(model: ServedModel): void {
+    if (this.options.network !== undefined) return;
+    for (const queue of model.queues.values()) this.scheduler.delays(queue.id, model.meter.current);
+  }
+
+  private removeQueue(queue: ServedQueue): void {
+    this.scheduler.removeQueue(queue.id);
+    this.queues[queue.id] = undefined;
+    this.freeQueues.push(queue.id);
+    queue.model.queues.delete(queue.key);
+  }
+
+  /** For metrics. A version that is reloaded or moved is served twice for a while; its series are one. */
+  *rows() {
+    const seen = new Set<ServedModel>();
+    for (const model of this.models) {
+      if (seen.has(model)) continue;
+      const { name, version } = model.spec;
+      const row = { model: name, version, ready: false, inFlight: 0, queued: 0, bytes: 0, queues: 0 };
+      for (const same of this.models) {
+        if (same.spec.name !== name || same.spec.version !== version) continue;
+        seen.add(same);
+        row.ready ||= !same.isLeaving;
+        row.inFlight += same.live;
+        row.queued += same.queued;
+        row.bytes += same.bytes;
+        row.queues += same.queues.size;
+      }
+      yield row;
+    }
+  }
+}
+
+function longestUnused(queues: Iterable<ServedQueue>): ServedQueue | null {
+  let oldest: ServedQueue | null = null;
+  for (const queue of queues)
+    if (queue.live === 0 && queue.batches === 0 && (oldest === null || queue.lastUsedAt < oldest.lastUsedAt))
+      oldest = queue;
+  return oldest;
+}

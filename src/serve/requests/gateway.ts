@@ -1,0 +1,109 @@
+/**
+ * What a door (HTTP, gRPC) asks of the server, over plain records: doors know nothing of scheduling,
+ * and everything behind the gateway knows nothing of transports.
+ */
+import type { ModelSpec } from "../../config/model.js";
+import type { DurationUs, TimeUs } from "../../core/time.js";
+import type { ServingError } from "../../wire/serving-error.js";
+import type { Tensor } from "../../wire/tensor.js";
+import type { GroupScaling } from "../scaling/group-scaling.js";
+
+export type ParameterValue = string | number | boolean;
+
+/** One inference as a door parsed it. */
+export interface InferCall {
+  readonly model: string;
+  /** "" = the server's choice. */
+  readonly version: string;
+  /** The client's id, echoed; "" = none. */
+  readonly id: string;
+  readonly inputs: readonly Tensor[];
+  /** Output names asked for; empty = all. */
+  readonly outputs: readonly string[];
+  /** Monotonic moment (Clock.now) when the request's headers were received: deadlines count from it. */
+  readonly receivedAt: TimeUs;
+  /** Request parameter `timeout`, microseconds, or null. */
+  readonly timeoutUs: DurationUs | null;
+  /** The transport's own deadline (gRPC), as a moment, or null. */
+  readonly transportDeadlineAt: TimeUs | null;
+  readonly parameters: Readonly<Record<string, ParameterValue>>;
+  /** W3C `traceparent` header, or null. */
+  readonly traceparent: string | null;
+  /** Bytes of the request body, for byte limits. */
+  readonly byteLength: number;
+}
+
+/** A call that a door refused before the gateway saw it, as far as it was known. */
+export type RefusedCall = Pick<InferCall, "model" | "version" | "receivedAt" | "traceparent">;
+
+export interface InferReply {
+  readonly model: string;
+  readonly version: string;
+  readonly outputs: readonly Tensor[];
+  readonly parameters: Readonly<Record<string, ParameterValue>>;
+}
+
+/** Called exactly once per `infer`, unless the call was cancelled first. */
+export interface InferHandler {
+  onReply(reply: InferReply): void;
+  onError(error: ServingError): void;
+}
+
+export interface RepositoryIndexEntry {
+  readonly name: string;
+  readonly version: string;
+  readonly state: "UNKNOWN" | "READY" | "UNAVAILABLE" | "LOADING" | "UNLOADING";
+  readonly reason: string;
+}
+
+/** Counters in Triton's statistics shape; durations in nanoseconds. */
+export interface ModelStatistics {
+  readonly name: string;
+  readonly version: string;
+  readonly lastInferenceMs: number;
+  readonly inferenceCount: number;
+  readonly executionCount: number;
+  readonly success: StatisticDuration;
+  readonly fail: StatisticDuration;
+  readonly queue: StatisticDuration;
+  readonly computeInput: StatisticDuration;
+  readonly computeInfer: StatisticDuration;
+  readonly computeOutput: StatisticDuration;
+  readonly batches: readonly {
+    readonly batchSize: number;
+    readonly computeInput: StatisticDuration;
+    readonly computeInfer: StatisticDuration;
+    readonly computeOutput: StatisticDuration;
+  }[];
+}
+export interface StatisticDuration {
+  readonly count: number;
+  readonly ns: number;
+}
+
+/** Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. */
+export type MetricsFormat = "prometheus" | "openmetrics";
+
+export interface Gateway {
+  /** Starts one inference. Returns a function that cancels it (idempotent; after it neither handler method is called). Throws ServingError for what is refused at once (unknown model, wrong tensors, draining). */
+  infer(call: InferCall, handler: InferHandler): () => void;
+  /** A door refused a call without asking: for counters and traces. */
+  refused(call: RefusedCall, error: ServingError): void;
+  readonly live: boolean;
+  /** What should be loaded is, and nothing ends. */
+  readonly ready: boolean;
+  modelNames(): readonly string[];
+  /** Throws ServingError not-found, naming the model or version. */
+  model(name: string, version: string): ModelSpec;
+  modelReady(name: string, version: string): boolean;
+  /** null or "" = all models. */
+  statistics(name: string | null, version: string): readonly ModelStatistics[];
+  repositoryIndex(onlyReady: boolean): readonly RepositoryIndexEntry[];
+  /** Throws ServingError unless models are loaded and unloaded by request: to be asked before a body is read. */
+  checkControl(what: "load" | "unload"): void;
+  load(name: string, parameters: Readonly<Record<string, ParameterValue>>): Promise<void>;
+  unload(name: string): Promise<void>;
+  /** How many accelerators each group needs, for those who add and remove them. */
+  scaling(): readonly GroupScaling[];
+  metrics(format?: MetricsFormat): Promise<string>;
+}

@@ -1,0 +1,229 @@
+import type { LogGroup } from "../../core/event-log.js";
+import { assertNever, invariant } from "../../core/invariant.js";
+import { FAIL_NO_ACCELERATOR } from "../../core/outcome.js";
+import type { NetworkDelays } from "../../core/policy.js";
+import type { ServedModel } from "../models/served-model.js";
+import { BATCH_MAX, ServedModels, type ServedModelsOptions } from "../models/served-models.js";
+import { Metrics } from "../observation/metrics.js";
+import { LiveRequests, type LiveRequestsOptions } from "../requests/live-requests.js";
+import type { GroupScaling } from "../scaling/group-scaling.js";
+import { AcceleratorGroup } from "../workers/accelerator-group.js";
+import { LiveBatches, type LiveBatchesOptions } from "../workers/live-batches.js";
+import type { PoolEvent } from "../workers/worker-pool.js";
+import { createLiveScheduler } from "./deployment.js";
+import type { LiveScheduler, SchedulerDeployment } from "./live-scheduler.js";
+
+export interface LiveDriverOptions extends LiveRequestsOptions, LiveBatchesOptions, ServedModelsOptions {
+  /** Failures of its batch that a request survives. */
+  readonly retriesMax: number;
+  readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
+  /** Default inline. */
+  readonly schedulerMode?: SchedulerDeployment;
+  /** A bug: the server cannot go on. */
+  readonly onBroken: (error: unknown) => void;
+}
+
+/** Until delays are measured. */
+const NETWORK: NetworkDelays = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
+
+/**
+ * Requests in, batches out: joins the scheduler with the pool of workers. The scheduler decides and sees numbers only;
+ * the parts of the driver hold what the numbers stand for.
+ *
+ * A request enters through `requests`, which gives it to the queue that `models` has for it; the scheduler dispatches it
+ * in one of the `batches`, which go to the accelerators of `groups` and come back; `requests` answers it and ends it.
+ */
+export class LiveDriver {
+  readonly metrics: Metrics;
+  readonly groups: readonly AcceleratorGroup[];
+  readonly models: ServedModels;
+  readonly requests: LiveRequests;
+  readonly batches: LiveBatches;
+  /** What the autoscaler advises, for metrics. */
+  scaling: () => readonly GroupScaling[] = () => [];
+  private readonly options: LiveDriverOptions;
+  private readonly scheduler: LiveScheduler;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(options: LiveDriverOptions) {
+    this.options = options;
+    this.metrics = new Metrics({
+      models: () => this.models.rows(),
+      accelerators: () => this.acceleratorRows(),
+      scheduler: () => this.scheduler.measured,
+      scaling: () => this.scaling(),
+    });
+    this.groups = this.createGroups();
+    this.scheduler = this.createScheduler();
+    const tellIdle = (model: ServedModel): void => this.tellIdle(model);
+    this.models = new ServedModels(options, this.groups, this.scheduler, this.metrics);
+    this.requests = new LiveRequests(options, this.models, this.scheduler, this.metrics, tellIdle);
+    this.batches = new LiveBatches(options, this.models, this.requests, this.scheduler, tellIdle);
+  }
+
+  private createGroups(): AcceleratorGroup[] {
+    const { pool, network } = this.options;
+    let first = 0;
+    return pool.groups.map((spec, index) => {
+      const delays = this.metrics.delaysOf(spec.name);
+      const group = new AcceleratorGroup(spec, index, first, network ?? NETWORK, delays);
+      first += spec.count;
+      return group;
+    });
+  }
+
+  private createScheduler(): LiveScheduler {
+    const { options } = this;
+    const { slots, eventLog } = options;
+    const groups = options.pool.groups.map(
+      (spec): LogGroup => ({
+        name: spec.name,
+        network: options.network ?? NETWORK,
+        acceleratorsMax: spec.count,
+        // A cancelled request that runs leaves its slot before its batch ends.
+        requestsMax: slots + spec.count * 2 * BATCH_MAX,
+        retriesMax: options.retriesMax,
+        learn: spec.kind !== "emulated",
+        ...(spec.policy === undefined ? {} : { policy: spec.policy }),
+      }),
+    );
+    return createLiveScheduler(
+      options.schedulerMode ?? "inline",
+      { groups, slots, eventLog },
+      {
+        dispatched: (record) => this.batches.dispatched(record),
+        ended: (slot, outcome, reason, _execStartAt, at) => this.requests.ended(slot, outcome, reason, at),
+        broke: (error) => options.onBroken(error),
+        warned: (text) => options.log.warn(text),
+      },
+    );
+  }
+
+  /** Starts the scheduler and every worker. */
+  async start(): Promise<void> {
+    await Promise.all([this.scheduler.start(), this.options.pool.start((event) => this.poolEvent(event))]);
+  }
+
+  /** Ends the scheduler. */
+  async stop(): Promise<void> {
+    this.requests.stop();
+    await this.scheduler.stop();
+  }
+
+  private get isIdle(): boolean {
+    return this.requests.count === 0 && this.batches.count === 0;
+  }
+
+  /** Resolves when nothing is in flight; at once when nothing is. */
+  idle(): Promise<void> {
+    if (this.isIdle) return Promise.resolve();
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  /** A request or a batch of the model ended: whoever waits for it, or for all of them, may be told. */
+  private tellIdle(model: ServedModel): void {
+    model.tellIdle();
+    if (this.waiting.length === 0 || !this.isIdle) return;
+    for (const resolve of this.waiting.splice(0)) resolve();
+  }
+
+  // The pool's events
+
+  private poolEvent(event: PoolEvent): void {
+    switch (event.kind) {
+      case "joined":
+        this.joined(event);
+        break;
+      case "draining":
+        this.draining(event);
+        break;
+      case "left":
+        this.left(event);
+        break;
+      case "overdue":
+        this.overdue(event);
+        break;
+      case "recovered":
+        this.recovered(event);
+        break;
+      case "confined":
+        this.batches.confine(event.model, event.isConfined);
+        break;
+      case "finished":
+        this.batches.finished(event);
+        break;
+      case "failed":
+        this.batches.failed(event);
+        break;
+      default:
+        assertNever(event);
+    }
+  }
+
+  private joined(event: PoolEvent & { kind: "joined" }): void {
+    const group = this.groupOf(event.accelerator);
+    this.join(group, event.accelerator - group.first, event.scale);
+  }
+
+  private join(group: AcceleratorGroup, accelerator: number, scale: number): void {
+    group.joined(accelerator);
+    this.scheduler.join(group.index, accelerator, scale);
+    this.batches.groupChanged(group);
+  }
+
+  /** What waits there goes elsewhere, and nothing more goes there, as long as there is another place. */
+  private overdue(event: PoolEvent & { kind: "overdue" }): void {
+    const group = this.groupOf(event.accelerator);
+    const accelerator = event.accelerator - group.first;
+    if (!group.isPresent(accelerator) || group.presentCount === 1) return;
+    group.overdue(accelerator);
+    this.scheduler.leave(group.index, accelerator);
+    this.batches.takeBack(group, accelerator, event.batch);
+    this.batches.groupChanged(group);
+  }
+
+  private recovered(event: PoolEvent & { kind: "recovered" }): void {
+    const group = this.groupOf(event.accelerator);
+    const accelerator = event.accelerator - group.first;
+    if (group.isOverdue(accelerator)) this.join(group, accelerator, event.scale);
+  }
+
+  private draining(event: PoolEvent & { kind: "draining" }): void {
+    const group = this.groupOf(event.accelerator);
+    const accelerator = event.accelerator - group.first;
+    if (group.isPresent(accelerator)) this.scheduler.leave(group.index, accelerator);
+    group.draining(accelerator);
+  }
+
+  private left({ accelerator: index, cause, willRestart }: PoolEvent & { kind: "left" }): void {
+    const group = this.groupOf(index);
+    const { name } = group.spec;
+    const accelerator = index - group.first;
+    if (group.isPresent(accelerator)) this.scheduler.leave(group.index, accelerator);
+    group.left(accelerator, willRestart);
+    this.batches.groupChanged(group);
+    if (cause === "draining") return;
+    this.metrics.countWorkerExit(name, cause);
+    this.options.log.warn({ group: name, accelerator, cause, willRestart }, "an accelerator left");
+    if (!group.isDeserted) return;
+    this.options.log.error({ group: name }, "no accelerator of the group is left: its requests fail");
+    this.models.failWaiting(FAIL_NO_ACCELERATOR, group);
+  }
+
+  private groupOf(accelerator: number): AcceleratorGroup {
+    const group = this.groups.find(({ first, spec }) => accelerator >= first && accelerator < first + spec.count);
+    invariant(group !== undefined, `accelerator ${accelerator} does not exist`);
+    return group;
+  }
+
+  private *acceleratorRows() {
+    for (const group of this.groups)
+      for (let accelerator = 0; accelerator < group.spec.count; accelerator++)
+        yield {
+          group: group.spec.name,
+          accelerator,
+          present: group.isPresent(accelerator),
+          busyUs: group.busyUs[accelerator]!,
+        };
+  }
+}

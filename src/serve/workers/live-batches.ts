@@ -1,0 +1,253 @@
+import { invariant } from "../../core/invariant.js";
+import {
+  FAIL_CAUSES,
+  FAIL_INTERNAL,
+  FAIL_MODEL_ERROR,
+  FAIL_NO_ACCELERATOR,
+  FAIL_WORKER_CRASHED,
+} from "../../core/outcome.js";
+import { durationUs, timeUs } from "../../core/time.js";
+import { monotonicNow } from "../../wire/monotonic-clock.js";
+import type { ErrorCode } from "../../wire/serving-error.js";
+import type { Tensor } from "../../wire/tensor.js";
+import type { ServedModel, ServedQueue } from "../models/served-model.js";
+import type { ServedModels } from "../models/served-models.js";
+import type { Log } from "../observation/log.js";
+import type { InFlight } from "../requests/in-flight.js";
+import type { LiveRequests } from "../requests/live-requests.js";
+import type { DispatchRecord, LiveScheduler } from "../scheduling/live-scheduler.js";
+import type { AcceleratorGroup, CommittedBatch } from "./accelerator-group.js";
+import type { PoolEvent, WorkerPool } from "./worker-pool.js";
+
+interface Running extends CommittedBatch {
+  /** The scheduler's number of it. */
+  readonly batch: number;
+  readonly queue: ServedQueue;
+  readonly members: readonly InFlight[];
+}
+
+export interface LiveBatchesOptions {
+  readonly pool: WorkerPool;
+  readonly log: Log;
+}
+
+/** The batches that the scheduler has dispatched and no worker has ended: to the pool with them, and back. */
+export class LiveBatches {
+  private readonly pool: WorkerPool;
+  private readonly log: Log;
+  private readonly models: ServedModels;
+  private readonly requests: LiveRequests;
+  private readonly scheduler: LiveScheduler;
+  private readonly onSettled: (model: ServedModel) => void;
+  /** By the number that the pool knows it by. */
+  private readonly running = new Map<number, Running>();
+  private nextBatch = 1;
+  /** Models, by name, of which no two workers may hold batches at once: one of them may end its worker, or keep it. */
+  private readonly confined = new Set<string>();
+
+  /** @param onSettled a batch of the model is on no accelerator any more. */
+  constructor(
+    options: LiveBatchesOptions,
+    models: ServedModels,
+    requests: LiveRequests,
+    scheduler: LiveScheduler,
+    onSettled: (model: ServedModel) => void,
+  ) {
+    this.pool = options.pool;
+    this.log = options.log;
+    this.models = models;
+    this.requests = requests;
+    this.scheduler = scheduler;
+    this.onSettled = onSettled;
+  }
+
+  get count(): number {
+    return this.running.size;
+  }
+
+  /** Batches on the accelerators of a group, from when each may have begun to execute. */
+  *on(group: AcceleratorGroup): Generator<{ accelerator: number; queue: ServedQueue; size: number; execAt: number }> {
+    for (const { accelerator, queue, members, execAt } of this.running.values())
+      if (queue.model.group === group) yield { accelerator, queue, size: members.length, execAt };
+  }
+
+  /** No two workers hold batches of the model at once, from now on or no longer. */
+  confine(model: string, isConfined: boolean): void {
+    if (isConfined) this.confined.add(model);
+    else this.confined.delete(model);
+    for (const queue of this.models.queuesNamed(model)) this.holdOrLetGo(queue.model);
+  }
+
+  /** An accelerator of the group came or went. */
+  groupChanged(group: AcceleratorGroup): void {
+    for (const name of this.confined)
+      for (const queue of this.models.queuesNamed(name)) if (queue.model.group === group) this.holdOrLetGo(queue.model);
+  }
+
+  /** A confined model waits while a batch of it runs, and while a worker less would leave nobody for the others. */
+  private holdOrLetGo(model: ServedModel): void {
+    const isHeld = this.confined.has(model.spec.name) && (model.batches > 0 || !model.group.hasSpare);
+    for (const queue of model.queues.values()) {
+      if (queue.isHeld === isHeld) continue;
+      queue.isHeld = isHeld;
+      this.scheduler.hold(queue.id, isHeld);
+    }
+  }
+
+  /** Takes back what waits on an accelerator behind a batch that keeps it. @param first the pool's number of that. */
+  takeBack(group: AcceleratorGroup, accelerator: number, first: number): void {
+    for (const [id, running] of this.running) {
+      if (id === first || running.accelerator !== accelerator || running.queue.model.group !== group) continue;
+      // Where the worker ends before it answers, the batch fails with it.
+      this.pool.cancel(group.first + accelerator, id).then(
+        (isBack) => {
+          if (!isBack || !this.running.has(id)) return;
+          this.handBack(this.settle(id), FAIL_WORKER_CRASHED, "its worker was kept by another batch", false);
+        },
+        () => {},
+      );
+    }
+  }
+
+  /** The scheduler's command. */
+  dispatched(record: DispatchRecord): void {
+    const { accelerator, slots, openedAt, at } = record;
+    const queue = this.models.queue(record.queue);
+    const { model } = queue;
+    const { group } = model;
+    const members = slots.map((slot) => this.requests.dispatched(slot, slots.length, openedAt, at));
+    const id = this.nextBatch++;
+    const running: Running = {
+      accelerator,
+      batch: record.batch,
+      queue,
+      members,
+      dispatchedAt: at,
+      predictedUs: record.execUs,
+      wasIdle: group.holdsNothing(accelerator),
+      execAt: record.execAt,
+    };
+    group.dispatched(running);
+    for (const member of members) member.batch = running;
+    const isSecond = model.batches > 0 && this.confined.has(model.spec.name);
+    model.batches++;
+    queue.batches++;
+    this.running.set(id, running);
+    if (this.confined.has(model.spec.name)) this.holdOrLetGo(model);
+    if (!group.canRun(accelerator) || isSecond) {
+      // It left, or its model was confined, while the batch was on its way: nothing has begun.
+      this.settle(id);
+      this.handBack(running, FAIL_WORKER_CRASHED, "the worker ended before the batch reached it", false);
+      if (group.isDeserted) this.scheduler.failQueue(queue.id, FAIL_NO_ACCELERATOR);
+      return;
+    }
+    model.cells.closed[record.close]!.value++;
+    try {
+      this.pool.run(group.first + accelerator, {
+        batch: id,
+        model: model.spec.name,
+        spec: model.spec,
+        members: members.map((member) => member.call?.inputs ?? NO_TENSORS),
+        outputs: outputsWanted(members),
+        earliestStartAt: timeUs(record.execAt),
+        predictedUs: durationUs(record.execUs),
+        deadlineAt: timeUs(members.reduce((latest, member) => Math.max(latest, member.deadline), 0)),
+      });
+    } catch (error) {
+      this.log.error({ err: error, model: model.spec.name }, "a batch could not be handed to its worker");
+      this.settle(id);
+      this.handBack(running, FAIL_INTERNAL, "internal error", true);
+    }
+  }
+
+  finished(event: PoolEvent & { kind: "finished" }): void {
+    const { startedAt, finishedAt } = event;
+    const now = monotonicNow();
+    const running = this.settle(event.batch);
+    const { batch, members, queue } = running;
+    this.scheduler.finished(queue.model.group.index, batch, startedAt, finishedAt);
+    for (let index = 0; index < members.length; index++)
+      this.requests.executed(members[index]!, startedAt, finishedAt, event.outputs[index]!, now);
+    this.measure(running, event, now);
+  }
+
+  private measure(running: Running, event: PoolEvent & { kind: "finished" }, now: number): void {
+    const { members, predictedUs, queue } = running;
+    const { model } = queue;
+    const { cells, group } = model;
+    const execUs = event.finishedAt - event.startedAt;
+    queue.ratio.measured(execUs, queue.execUs[members.length]!);
+    cells.batchesFinished.value++;
+    cells.size.observe(members.length);
+    cells.execution.observe(execUs / 1e6);
+    cells.ratio.observe(execUs / Math.max(1, predictedUs));
+    const answeredUs = Math.max(0, monotonicNow() - event.finishedAt);
+    group.finished(running, event.startedAt, execUs, answeredUs, model.meter);
+    if (model.meter.look(now)) this.models.tellDelays(model);
+    model.countExecution(members.length, event.inputUs, execUs, event.outputUs, Date.now());
+  }
+
+  failed(event: PoolEvent & { kind: "failed" }): void {
+    const running = this.settle(event.batch);
+    const { accelerator, members } = running;
+    const { model } = running.queue;
+    model.cells.batchesFailed.value++;
+    this.log.warn(
+      {
+        model: model.spec.name,
+        group: model.group.spec.name,
+        accelerator,
+        size: members.length,
+        cause: event.cause,
+        text: event.message,
+      },
+      "a batch failed",
+    );
+    // Of several members nobody knows yet who is to blame.
+    const code = members.length === 1 ? event.code : "internal";
+    // Alone it ended its worker: it would end the next one too.
+    const isFinal = event.isGuilty === true && members.length === 1;
+    const cause = isFinal ? FAIL_MODEL_ERROR : FAIL_CAUSES.indexOf(event.cause);
+    this.handBack(running, cause, event.message, null, code);
+  }
+
+  /** The scheduler decides who of the batch is tried again. @param hasBegun null: whatever was first in line began. */
+  private handBack(
+    running: Running,
+    cause: number,
+    text: string,
+    hasBegun: boolean | null,
+    code: ErrorCode = "internal",
+  ): void {
+    for (const member of running.members) this.requests.returned(member, text, code);
+    this.scheduler.failed(running.queue.model.group.index, running.batch, cause, hasBegun);
+  }
+
+  /** It is on no accelerator any more. */
+  private settle(id: number): Running {
+    const running = this.running.get(id);
+    invariant(running !== undefined, `batch ${id} ended twice or never began`);
+    const { queue } = running;
+    const { model } = queue;
+    this.running.delete(id);
+    model.group.settled(running);
+    queue.batches--;
+    model.batches--;
+    if (queue.isHeld) this.holdOrLetGo(model);
+    this.onSettled(model);
+    return running;
+  }
+}
+
+const NO_TENSORS: readonly Tensor[] = [];
+
+/** Names that any member asks for; empty: all. */
+function outputsWanted(members: readonly InFlight[]): readonly string[] {
+  const names = new Set<string>();
+  for (const { call } of members) {
+    if (call === null) continue;
+    if (call.outputs.length === 0) return [];
+    for (const name of call.outputs) names.add(name);
+  }
+  return [...names];
+}
