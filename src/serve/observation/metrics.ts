@@ -10,7 +10,7 @@ import {
   GaugeFamily,
   type HistogramCell,
   HistogramFamily,
-  openMetrics,
+  metricsText,
   Registry,
 } from "./typed-metrics.js";
 
@@ -334,6 +334,6 @@ export class Metrics {
   }
 
   text(format: MetricsFormat = "prometheus"): Promise<string> {
-    return format === "openmetrics" ? openMetrics(this.registry) : this.registry.metrics();
+    return metricsText(this.registry, format);
   }
 }
