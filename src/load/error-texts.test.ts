@@ -6,7 +6,8 @@ it("load: texts that differ in their numbers alone are one, shown as the first",
   for (const was of ["45537876", "-3", "1.5"]) texts.add(`element 0 must be in [0, 9]; was ${was}`);
   texts.add("input 'x' is missing", 2);
   texts.add("  ");
-  expect(texts.toJSON()).toEqual({ "element 0 must be in [0, 9]; was 45537876": 3, "input 'x' is missing": 2 });
+  texts.add("input 'x' is missing", 3);
+  expect(texts.toJSON()).toEqual({ "element 0 must be in [0, 9]; was 45537876": 3, "input 'x' is missing": 5 });
 });
 
 it("load: keeps eight texts, 300 letters of each, and goes on counting those it has", () => {

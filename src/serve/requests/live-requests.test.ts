@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { DROP_CANCELLED, DROPPED } from "../../core/outcome.js";
 import { RunRatio } from "../models/run-ratio.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { InferCall, InferReply } from "./gateway.js";
@@ -11,8 +12,16 @@ const RECEIVED_AT = 1_000_000;
 /** Requests of one model before a scheduler that only notes what it is told. */
 function create(spec: object = {}) {
   const arrived: number[][] = [];
-  const queue = { id: 3, live: 0, arrived: 0, lastUsedAt: 0, ratio: new RunRatio() } as ServedQueue;
-  const group = { isDeserted: false, presentCount: 1, waits: () => {} };
+  const queue = { id: 3, live: 0, arrived: 0, lastUsedAt: 0, perRequestUs: 700, ratio: new RunRatio() } as ServedQueue;
+  const group = {
+    isDeserted: false,
+    presentCount: 1,
+    waitingUs: 0,
+    waits: (us: number) => {
+      group.waitingUs += us;
+    },
+    load: { ended: () => {} },
+  };
   const model = {
     spec: {
       name: "m",
@@ -25,6 +34,11 @@ function create(spec: object = {}) {
       ...spec,
     },
     group,
+    cells: {
+      batchWait: { observe() {} },
+      acceleratorWait: { observe() {} },
+      dropped: { [DROP_CANCELLED]: { value: 0 } },
+    },
     queues: new Map([["", queue]]),
     bytes: 0,
     live: 0,
@@ -37,7 +51,7 @@ function create(spec: object = {}) {
     { countRefusal: () => {} } as never,
     () => {},
   );
-  return { requests, model, queue, arrived };
+  return { requests, model, queue, arrived, group };
 }
 
 const callOf = (changes: object): InferCall =>
@@ -84,4 +98,22 @@ test("an answer is given until the deadline and refused as late a microsecond af
   };
   expect(answered(RECEIVED_AT + SLO_US)).toEqual(["m"]);
   expect(answered(RECEIVED_AT + SLO_US + 1)).toEqual(["deadline-exceeded"]);
+});
+
+test("a request counts for how long others wait exactly while it waits", () => {
+  const { requests, model, group } = create();
+  const waiting = () => [model.queued, group.waitingUs];
+  const cancels = [1, 2].map(() =>
+    requests.infer(model, callOf({}), {} as never, { onReply: () => {}, onError: () => {} }),
+  );
+  expect(waiting()).toEqual([2, 1400]);
+  const request = requests.dispatched(0, 1, RECEIVED_AT, RECEIVED_AT);
+  request.batch = { accelerator: 0, dispatchedAt: 0, execAt: 0, predictedUs: 1, wasIdle: true };
+  expect([...waiting(), request.workUs]).toEqual([1, 700, 0]);
+  requests.returned(request, "", "internal");
+  expect([...waiting(), request.workUs, request.batch]).toEqual([2, 1400, 700, null]);
+  for (const cancel of cancels) cancel();
+  for (const slot of [0, 1]) requests.ended(slot, DROPPED, DROP_CANCELLED, RECEIVED_AT);
+  requests.stop();
+  expect(waiting()).toEqual([0, 0]);
 });

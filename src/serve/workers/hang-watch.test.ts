@@ -97,3 +97,14 @@ test("hang watch: while other work keeps the process from its batches nobody is 
   vi.advanceTimersByTime(5000);
   expect(said).toEqual([]);
 });
+
+test("hang watch: time in which the server itself stood still does not count", () => {
+  const { said, depart, land } = watched(() => 0);
+  depart(1);
+  vi.setSystemTime(Date.now() + 3000);
+  vi.advanceTimersByTime(60);
+  expect(said).toEqual([]);
+  land(1);
+  vi.advanceTimersByTime(5000);
+  expect(said).toEqual([]);
+});
