@@ -6,7 +6,7 @@ import { type AcceleratorGroupSpec, type ModelSpec, startCount } from "../../src
 import { invariant } from "../../src/core/invariant.js";
 import type { FailCause } from "../../src/core/outcome.js";
 import { durationUs, timeUs } from "../../src/core/time.js";
-import type { BatchTiming, PoolEvent, RunBatch, WorkerPool } from "../../src/serve/workers/worker-pool.js";
+import type { BatchTiming, Confinement, PoolEvent, RunBatch, WorkerPool } from "../../src/serve/workers/worker-pool.js";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import type { ErrorCode } from "../../src/wire/serving-error.js";
 
@@ -120,6 +120,10 @@ export class FakePool implements WorkerPool {
   join(accelerator: number): void {
     this.lanes[accelerator]!.isUp = true;
     this.emit({ kind: "joined", accelerator, group: this.groupOf(accelerator), scale: this.scales[accelerator]! });
+  }
+
+  confine(model: string, to: Confinement): void {
+    this.emit({ kind: "confined", model, to });
   }
 
   /** The process ends: its batches fail, then it leaves; it is back after `restartMs`, or never. */

@@ -8,6 +8,7 @@ import { durationUs } from "../../src/core/time.js";
 import { interpolateTable } from "../../src/serve/models/model-profile.js";
 import { profileModel } from "../../src/serve/models/profiler.js";
 import { readRepository } from "../../src/serve/repository/repository.js";
+import type { PoolEvent } from "../../src/serve/workers/worker-pool.js";
 import { monotonicNow } from "../../src/wire/monotonic-clock.js";
 import { buildOnnx } from "../support/onnx-builder.js";
 import { isAlive, PoolProbe } from "../support/pool-probe.js";
@@ -146,6 +147,24 @@ describe("emulated accelerators", { retry: 2 }, () => {
     expect(behind).toMatchObject({ kind: "failed", cause: "worker-crashed" });
     await back;
     expect(await probe.run(0, "m", [member(1, 2)])).toMatchObject({ kind: "finished" });
+  });
+
+  test("a batch that keeps its worker keeps its model from the last worker where another model shares them", async () => {
+    await start(2, { hangFloorMs: 10_000 });
+    const isConfined = (event: PoolEvent): boolean => event.kind === "confined";
+    await probe.pool.load(emulatedSpec("slow", { betaMs: 400 }));
+    const predictedUs = durationUs(1000);
+    await probe.run(0, "slow", [member(1, 2)], { predictedUs });
+    expect(probe.kinds()).toContain("overdue");
+    expect(probe.kinds()).not.toContain("confined");
+    const alone = probe.run(0, "slow", [member(1, 2)], { predictedUs });
+    await probe.next(({ kind }) => kind === "overdue");
+    const told = probe.next(isConfined);
+    await probe.pool.load(emulatedSpec("other", { betaMs: 2 }));
+    expect(await told).toMatchObject({ model: "slow", to: "all-but-one" });
+    const free = probe.next(isConfined);
+    await alone;
+    expect(await free).toMatchObject({ model: "slow", to: "all" });
   });
 
   test("slow and stall take effect; what is slow but within the limit is left alone", async () => {

@@ -147,7 +147,7 @@ export class LiveDriver {
         this.recovered(event);
         break;
       case "confined":
-        this.batches.confine(event.model, event.isConfined);
+        this.batches.confine(event.model, event.to);
         break;
       case "finished":
         this.batches.finished(event);

@@ -87,12 +87,17 @@ export class AcceleratorGroup {
 
   /** Nobody takes batches, and nobody is about to. */
   get isDeserted(): boolean {
-    return this.presentCount + this.awaitedCount === 0;
+    return this.hopefulCount === 0;
   }
 
   /** As many as there can be take batches, two at the least: one may be given to a model that may end it. */
   get hasSpare(): boolean {
-    return this.presentCount >= Math.min(2, this.presentCount + this.awaitedCount);
+    return this.presentCount >= Math.min(2, this.hopefulCount);
+  }
+
+  /** Accelerators that take batches, or are about to again. */
+  get hopefulCount(): number {
+    return this.presentCount + this.awaitedCount;
   }
 
   private turn(accelerator: number, presence: Presence): void {

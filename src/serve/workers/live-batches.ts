@@ -17,7 +17,7 @@ import type { InFlight } from "../requests/in-flight.js";
 import type { LiveRequests } from "../requests/live-requests.js";
 import type { DispatchRecord, LiveScheduler } from "../scheduling/live-scheduler.js";
 import type { AcceleratorGroup, CommittedBatch } from "./accelerator-group.js";
-import type { PoolEvent, WorkerPool } from "./worker-pool.js";
+import type { Confinement, PoolEvent, WorkerPool } from "./worker-pool.js";
 
 interface Running extends CommittedBatch {
   /** The scheduler's number of it. */
@@ -42,8 +42,8 @@ export class LiveBatches {
   /** By the number that the pool knows it by. */
   private readonly running = new Map<number, Running>();
   private nextBatch = 1;
-  /** Models, by name, of which no two workers may hold batches at once: one of them may end its worker, or keep it. */
-  private readonly confined = new Set<string>();
+  /** Models, by name, that not all workers may hold batches of at once: one may end its worker, or keeps it. */
+  private readonly confined = new Map<string, Confinement>();
 
   /** @param onSettled a batch of the model is on no accelerator any more. */
   constructor(
@@ -71,22 +71,28 @@ export class LiveBatches {
       if (queue.model.group === group) yield { accelerator, queue, size: members.length, execAt };
   }
 
-  /** No two workers hold batches of the model at once, from now on or no longer. */
-  confine(model: string, isConfined: boolean): void {
-    if (isConfined) this.confined.add(model);
-    else this.confined.delete(model);
+  /** On how many workers batches of the model may be at once, from now on. */
+  confine(model: string, to: Confinement): void {
+    if (to === "all") this.confined.delete(model);
+    else this.confined.set(model, to);
     for (const queue of this.models.queuesNamed(model)) this.holdOrLetGo(queue.model);
   }
 
   /** An accelerator of the group came or went. */
   groupChanged(group: AcceleratorGroup): void {
-    for (const name of this.confined)
+    for (const name of this.confined.keys())
       for (const queue of this.models.queuesNamed(name)) if (queue.model.group === group) this.holdOrLetGo(queue.model);
   }
 
-  /** A confined model waits while a batch of it runs, and while a worker less would leave nobody for the others. */
+  /** Whether a confined model has as many batches out as it may. */
+  private isFull({ spec, batches, group }: ServedModel): boolean {
+    const to = this.confined.get(spec.name);
+    return to !== undefined && batches >= (to === "one" ? 1 : Math.max(1, group.hopefulCount - 1));
+  }
+
+  /** A confined model waits while it is full, and while a worker less would leave nobody for the others. */
   private holdOrLetGo(model: ServedModel): void {
-    const isHeld = this.confined.has(model.spec.name) && (model.batches > 0 || !model.group.hasSpare);
+    const isHeld = this.confined.has(model.spec.name) && (this.isFull(model) || !model.group.hasSpare);
     for (const queue of model.queues.values()) {
       if (queue.isHeld === isHeld) continue;
       queue.isHeld = isHeld;
@@ -129,12 +135,12 @@ export class LiveBatches {
     };
     group.dispatched(running);
     for (const member of members) member.batch = running;
-    const isSecond = model.batches > 0 && this.confined.has(model.spec.name);
+    const isTooMany = this.isFull(model);
     model.batches++;
     queue.batches++;
     this.running.set(id, running);
     if (this.confined.has(model.spec.name)) this.holdOrLetGo(model);
-    if (!group.canRun(accelerator) || isSecond) {
+    if (!group.canRun(accelerator) || isTooMany) {
       // It left, or its model was confined, while the batch was on its way: nothing has begun.
       this.settle(id);
       this.handBack(running, FAIL_WORKER_CRASHED, "the worker ended before the batch reached it", false);

@@ -11,7 +11,7 @@ import { CrashBreaker } from "./crash-breaker.js";
 import { checkGroups, type ProcessPoolOptions, seatPlan } from "./pool-plan.js";
 import { SpareDescriptors } from "./spare-descriptors.js";
 import { Turnstile } from "./turnstile.js";
-import type { AcceleratorIndex, BatchTiming, PoolEvent, RunBatch, WorkerPool } from "./worker-pool.js";
+import type { AcceleratorIndex, BatchTiming, Confinement, PoolEvent, RunBatch, WorkerPool } from "./worker-pool.js";
 import { type LoadedModel, type SeatOptions, WorkerSeat } from "./worker-seat.js";
 import { WorkerWarden } from "./worker-warden.js";
 
@@ -36,7 +36,7 @@ export class ProcessPool implements WorkerPool {
   private readonly breaker: CrashBreaker;
   /** A batch of these keeps a worker longer than planned: how many do. */
   private readonly overdue = new Map<string, number>();
-  private readonly confined = new Set<string>();
+  private readonly confined = new Map<string, Confinement>();
   /**
    * New models load one at a time, and apart from them those that a replaced worker held: a load that never ends must
    * not keep a worker that others need.
@@ -316,15 +316,28 @@ export class ProcessPool implements WorkerPool {
   private forget(model: string): void {
     this.breaker.forget(model);
     this.confine(model);
+    // It may be the first, or was the last, that shares their workers.
+    for (const name of this.overdue.keys()) this.confine(name);
   }
 
-  /** Says so when two workers may not, or may again, hold batches of the model at once. */
+  /** Says so when another number of workers may hold batches of the model at once. */
   private confine(model: string): void {
-    const isConfined = this.breaker.isConfined(model) || (this.overdue.get(model) ?? 0) > 0;
-    if (isConfined === this.confined.has(model)) return;
-    if (isConfined) this.confined.add(model);
-    else this.confined.delete(model);
-    this.onEvent?.({ kind: "confined", model, isConfined });
+    const to = this.confinementOf(model);
+    if (to === (this.confined.get(model) ?? "all")) return;
+    if (to === "all") this.confined.delete(model);
+    else this.confined.set(model, to);
+    this.onEvent?.({ kind: "confined", model, to });
+  }
+
+  /** Who only delays is kept from the last worker, for the others' sake; without others from none. */
+  private confinementOf(model: string): Confinement {
+    if (this.breaker.isConfined(model)) return "one";
+    if ((this.overdue.get(model) ?? 0) === 0) return "all";
+    const own = new Set(this.models.get(model)?.map(({ spec }) => spec.group));
+    const shares = [...this.models].some(
+      ([name, versions]) => name !== model && versions.some(({ spec }) => own.has(spec.group)),
+    );
+    return shares ? "all-but-one" : "all";
   }
 
   private checkBudget(cores: number): void {

@@ -27,6 +27,8 @@ export interface RunBatch {
   readonly deadlineAt?: TimeUs;
 }
 
+export type Confinement = "all" | "all-but-one" | "one";
+
 export type PoolEvent =
   | { readonly kind: "joined"; readonly accelerator: AcceleratorIndex; readonly group: string; readonly scale: number }
   /** It gets no more batches; what it holds ends, and what was decided before is still run. Then it leaves, or joins again. */
@@ -35,10 +37,10 @@ export type PoolEvent =
   | { readonly kind: "overdue"; readonly accelerator: AcceleratorIndex; readonly batch: number }
   | { readonly kind: "recovered"; readonly accelerator: AcceleratorIndex; readonly scale: number }
   /**
-   * Batches of the model may have ended a worker, or one keeps one longer than planned: until it is let go, no two
-   * workers are to hold its batches at once.
+   * On how many workers of its group batches of the model may be at once, from now on: one where they may have ended a
+   * worker, all but one where one keeps its worker longer than planned and other models share the group.
    */
-  | { readonly kind: "confined"; readonly model: string; readonly isConfined: boolean }
+  | { readonly kind: "confined"; readonly model: string; readonly to: Confinement }
   /** It was drained and parked, or its process ended or was killed; batches in it get a `failed` event first. `willRestart`: a replacement is on its way. */
   | {
       readonly kind: "left";
