@@ -156,6 +156,46 @@ describe("hostile models", { retry: 2 }, () => {
     expect(await fake.metric("rubato_worker_exits_total", ['cause="worker-crashed"'])).toBe(2);
   });
 
+  test("half of all requests are refused by the model, not by the graph: the other half is answered", async () => {
+    const poisoned = modelSpec({
+      name: "poisoned",
+      // The index is computed, so nobody reads its bound from the graph.
+      file: onnx("poisoned", {
+        inputs: [{ name: "n", type: INT64, dims: ["b", 1] }],
+        outputs: [{ name: "y", type: FLOAT, dims: ["b", 1] }],
+        nodes: [
+          { op: "Mul", inputs: ["n", "one"], outputs: ["index"] },
+          { op: "Gather", inputs: ["table", "index"], outputs: ["y"] },
+        ],
+        initializers: [
+          { name: "one", dims: [1], ints: [1] },
+          { name: "table", dims: [2], floats: [5, 6] },
+        ],
+      }),
+      inputs: [tensorSpec("n", "INT64", [-1, 1])],
+      outputs: [tensorSpec("y", "FP32", [-1, 1])],
+      sloUs: durationUs(500_000),
+      policy: "deferred",
+    });
+    await serve([poisoned]);
+    const ask = (n: number) => {
+      const data = new Uint8Array(BigInt64Array.of(BigInt(n)).buffer);
+      return fake.infer({ model: "poisoned", inputs: [{ name: "n", datatype: "INT64", shape: [1, 1], data }] });
+    };
+    const good: Promise<Ended>[] = [];
+    const bad: Promise<Ended>[] = [];
+    for (let n = 0; n < 40; n++) {
+      for (let each = 0; each < 3; each++) {
+        good.push(ask(1));
+        bad.push(ask(2));
+      }
+      await sleep(25);
+    }
+    expect(inTime(await Promise.all(good))).toBeGreaterThanOrEqual(0.9);
+    for (const { error } of await Promise.all(bad)) expect(error).not.toBeNull();
+    expect((await bad[0])!.error).toMatchObject({ code: "invalid-argument", details: { reason: "model-error" } });
+  });
+
   test("a run that takes longer than was predicted, and computes, ends well; meanwhile the neighbour is served elsewhere", async () => {
     await serve([neighbour(), looper()], { hangFactor: 2, hangFloorMs: 200 });
     const end = steady(30);
