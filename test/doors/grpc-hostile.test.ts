@@ -212,7 +212,7 @@ test("grpc: what is refused before the gateway sees it is counted there", async 
   const call = open(session(), INFER);
   call.stream.write(framed(Buffer.alloc(0), MIB + 1));
   await call.status;
-  await grpcInfer(doors, { modelName: "identity_FP32" });
+  await grpcInfer(doors, { modelName: "identity_FP32", inputs: [{ name: "x", datatype: "FLOAT", shape: [1n] }] });
   await grpcInfer(doors, {
     modelName: "nobody",
     inputs: [{ name: "x", datatype: "FP32", shape: [1n] }],

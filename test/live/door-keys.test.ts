@@ -34,7 +34,7 @@ beforeAll(async () => {
     'max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [3] optional: true }',
   );
   const text = `
-http: { port: 0, request_timeout_s: 0.3 }
+http: { port: 0, request_timeout_s: 0.25025 }
 grpc: { port: 1, request_timeout_s: 0.3, connection_in_flight_max: 2, connection_streams_max: 3 }
 groups: { cpu: { kind: onnx, count: 1, threads: 1 } }
 workers: { warm_up_ms: 0 }

@@ -61,7 +61,7 @@ export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions)
     // While closing, requests on open connections are still the gateway's to answer.
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: PATH_LENGTH_MAX, caseSensitive: true },
-    http: { connectionsCheckingInterval: Math.min(1000, headersTimeout / 4), headersTimeout },
+    http: { connectionsCheckingInterval: Math.min(1000, Math.max(10, Math.round(headersTimeout / 4))), headersTimeout },
     frameworkErrors: (error, _request, reply) => replyError(reply, servingErrorOf(fromFramework(error), options)),
     clientErrorHandler: (error, socket) => connections.refuse(socket, clientErrorText(error)),
   });
