@@ -722,6 +722,7 @@ describe("bad input", () => {
   it("only the first error of syntax is told: what a parser says after it is guesswork", () => {
     const prose = "# Rubato\n\nServes: networks [on time\n\n- `a`: b\n```sh\ncurl: {\n";
     expect(refusal(() => parseSource(prose, "bad.yaml")).split("\n")).toHaveLength(1);
+    expect(refusal(() => parseSource("a: 1\na: 2\nb: 1\nb: 2\n", "bad.yaml")).split("\n")).toHaveLength(2);
   });
   it("a mapping that may have two forms is held against the one that its misspelt keys come from", () => {
     const text = withModel("{name: a, profile: {alpha: 1, beta: 5}, slo_ms: 25}");

@@ -128,3 +128,13 @@ it("an address at which nobody, or something else, listens is no refusal: it is 
   await expect(refused).rejects.not.toBeInstanceOf(Refused);
   toNobody.close();
 });
+
+it("UNAVAILABLE and UNIMPLEMENTED are refusals where the server gives its reason, else no server of this kind", async () => {
+  for (const code of [grpc.status.UNAVAILABLE, grpc.status.UNIMPLEMENTED]) {
+    const metadata = new grpc.Metadata();
+    handler = (_request, callback) => callback({ code, details: "said", metadata });
+    await expect(client.infer("m", [])).rejects.toThrow(/^no such server at /);
+    metadata.set("rubato-reason", "draining");
+    await expect(client.infer("m", [])).rejects.toBeInstanceOf(Refused);
+  }
+});
