@@ -83,7 +83,7 @@ test.each<[string, Datatype, Uint8Array, Partial<TensorSpec>, number]>([
   ["truth values", "BOOL", filled(2 * SLICE_BYTES + 7, 0, 1), {}, 3],
   ["indices of 32 bits", "INT32", filled(2 * SLICE_BYTES + 8, 0, 1), { range: [0, 9] }, 3],
   ["indices of 64 bits", "INT64", filled(2 * SLICE_BYTES + 8, 0, 1), { range: [0, 9] }, 3],
-  ["one long text", "BYTES", one(`a${"é".repeat(SLICE_BYTES)}`), {}, 3],
+  ["one long text", "BYTES", one(`éa${"é".repeat(SLICE_BYTES)}`), {}, 3],
   ["texts in ASCII", "BYTES", many("abcdefgh", SLICE_BYTES / 4), {}, 3],
   ["short texts beyond ASCII", "BYTES", many("é", SLICE_BYTES / 128), {}, 3],
 ])("input-values: %s take as many slices as they are long", (_, datatype, data, more, slices) => {
