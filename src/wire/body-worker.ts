@@ -4,7 +4,8 @@ import { assertNever, invariant } from "../core/invariant.js";
 import type { BodyJob, BodyResult } from "./body-pool.js";
 import { encodeAnswer } from "./infer-answer.js";
 import { decodeInferBody } from "./infer-body.js";
-import { decodeProto, encodeProto, readInferMessage, writeAnswer } from "./infer-proto.js";
+import { decodeProto, readInferMessage, writeAnswer } from "./infer-proto.js";
+import { encodeProto } from "./message-pieces.js";
 import { checkTypedElements } from "./proto-scan.js";
 import { ServingError } from "./serving-error.js";
 
@@ -57,7 +58,7 @@ function work(job: BodyJob, owned: Set<ArrayBuffer>): Extract<BodyResult, { kind
       return { ...encoded, pieces };
     }
     case "encode-proto": {
-      const bytes = new Uint8Array(encodeProto(writeAnswer(job.answer, job.id, false)));
+      const bytes = new Uint8Array(encodeProto(writeAnswer(job.answer, job.id, false)).join());
       give(bytes);
       return bytes;
     }

@@ -19,7 +19,7 @@ import {
   type InferParameter,
   InferTensorContents,
   ModelInferRequest,
-  ModelInferResponse,
+  type ModelInferResponse,
   type ModelInferResponse_InferOutputTensor,
 } from "./proto/inference.js";
 import { ServingError } from "./serving-error.js";
@@ -247,54 +247,4 @@ function contentsFromBytes(tensor: Tensor): InferTensorContents {
         : Array.from(typedView(tensor) as Iterable<number | bigint>);
   (contents as unknown as Record<string, unknown>)[field] = values;
   return contents;
-}
-
-const RAW_OUTPUT_TAG = (6 << 3) | 2;
-const RESPONSE_IN_STREAM_TAG = (2 << 3) | 2;
-
-/** The bytes of a ModelStreamInferResponse around those of its infer_response. */
-export function wrapInStream(response: Uint8Array): Buffer {
-  const lengthBytes = varintLength(response.byteLength);
-  const out = Buffer.allocUnsafe(1 + lengthBytes + response.byteLength);
-  out[0] = RESPONSE_IN_STREAM_TAG;
-  writeVarint(out, 1, response.byteLength);
-  out.set(response, 1 + lengthBytes);
-  return out;
-}
-
-/**
- * Bytes of a reply. Raw contents are appended by hand, so that a tensor is copied once instead of through the writer's
- * chunks (protobuf fields may follow each other in any order, and raw_output_contents has the highest number).
- */
-export function encodeProto(response: ModelInferResponse): Buffer {
-  const raw = response.rawOutputContents;
-  const head = ModelInferResponse.encode(raw.length === 0 ? response : { ...response, rawOutputContents: [] }).finish();
-  if (raw.length === 0) return Buffer.from(head.buffer, head.byteOffset, head.byteLength);
-  let size = head.byteLength;
-  for (const tensor of raw) size += 1 + varintLength(tensor.byteLength) + tensor.byteLength;
-  const out = Buffer.allocUnsafe(size);
-  out.set(head, 0);
-  let offset = head.byteLength;
-  for (const tensor of raw) {
-    out[offset] = RAW_OUTPUT_TAG;
-    offset = writeVarint(out, offset + 1, tensor.byteLength);
-    out.set(tensor, offset);
-    offset += tensor.byteLength;
-  }
-  return out;
-}
-
-function varintLength(value: number): number {
-  let length = 1;
-  for (let left = value; left >= 0x80; left >>>= 7) length++;
-  return length;
-}
-
-/** @returns the offset after it. */
-function writeVarint(out: Uint8Array, at: number, value: number): number {
-  let offset = at;
-  let left = value;
-  for (; left >= 0x80; left >>>= 7) out[offset++] = (left & 0x7f) | 0x80;
-  out[offset++] = left;
-  return offset;
 }

@@ -287,6 +287,23 @@ test("grpc: a stream answers in order, errors in error_message, and goes on", as
   });
 });
 
+test("grpc: answers larger than one write arrive whole, alone and between small ones of a stream", async () => {
+  const data = Buffer.allocUnsafe(8 * 1024 ** 2 + 4);
+  for (let at = 0; at < data.byteLength; at += 4) data.writeUInt32LE(at, at);
+  const alone = await grpcInfer(doors, raw("identity_FP32", data));
+  expect(data.equals(alone.response.rawOutputContents[0]!)).toBe(true);
+  const { stream, answers, end } = openStream();
+  const sent = [data, fp32(1), data, fp32(2)];
+  for (const bytes of sent) stream.write(ModelInferRequest.fromPartial(raw("identity_FP32", bytes)));
+  stream.end();
+  expect(await end).toBe(0);
+  expect(answers.map(({ inferResponse }, index) => sent[index]!.equals(inferResponse!.rawOutputContents[0]!))).toEqual(
+    sent.map(() => true),
+  );
+  // Nobody reads any more, and nothing is held.
+  await until(() => doors.grpc.inFlight === 0 && doors.grpc.inFlightBytes === 0, "given back");
+});
+
 test("grpc: with triton_grpc_error the first error ends the stream", async () => {
   const { stream, answers, end } = openStream({ triton_grpc_error: "true" });
   stream.write(ModelInferRequest.fromPartial(raw("nobody", fp32(1))));

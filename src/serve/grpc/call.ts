@@ -6,7 +6,8 @@
  */
 import type { TimeUs } from "../../core/time.js";
 import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/body-pool.js";
-import { decodeProto, encodeProto, type InferMessage, readInferMessage, writeAnswer } from "../../wire/infer-proto.js";
+import { decodeProto, type InferMessage, readInferMessage, writeAnswer } from "../../wire/infer-proto.js";
+import { encodeProto, MessagePieces } from "../../wire/message-pieces.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { scanInferRequest } from "../../wire/proto-scan.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
@@ -48,8 +49,8 @@ export class InferCallInFlight implements InferHandler {
     private readonly place: Place,
     private readonly receipt: Receipt,
     private readonly traceparent: string | null,
-    /** Gets the bytes of a ModelInferResponse, or the error. Not called after `cancel`. */
-    private readonly done: (error: ServingError | null, response: Uint8Array | null) => void,
+    /** Gets a ModelInferResponse, or the error. Not called after `cancel`. */
+    private readonly done: (error: ServingError | null, response: MessagePieces | null) => void,
   ) {}
 
   start(): void {
@@ -136,7 +137,7 @@ export class InferCallInFlight implements InferHandler {
           if (this.isOver) return;
           try {
             if (error !== null) throw error;
-            this.answer(response!);
+            this.answer(new MessagePieces([response!]));
           } catch (refusal) {
             this.fail(refusal);
           }
@@ -152,9 +153,9 @@ export class InferCallInFlight implements InferHandler {
     this.fail(error);
   }
 
-  private answer(response: Uint8Array): void {
+  private answer(response: MessagePieces): void {
     // Refused where the client has not read what it was sent before: an answer is held until it is.
-    this.place.grow(response.byteLength);
+    this.place.grow(response.length);
     this.end("ok", "");
     this.done(null, response);
   }

@@ -4,10 +4,11 @@
  */
 import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import { MessagePieces } from "../../wire/message-pieces.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import { Inflations } from "../http/inflation.js";
 import { Admission } from "../requests/admission.js";
-import { Inlet } from "./inlet.js";
+import { Inlet, withPrefix } from "./inlet.js";
 
 export interface ConnectionLimits {
   /** Open connections; default 16384. Beyond it a connection is closed as it opens. */
@@ -31,6 +32,8 @@ export interface MethodRules {
 
 /** A message with its prefix, and "identity" where that says so. */
 type Inflater = (message: Buffer, encoding: string) => Promise<Buffer> | Buffer;
+/** What is written to the stream, of which grpc-js itself reads the length only. */
+type Serializer = (message: unknown) => Buffer | MessagePieces;
 
 interface Connection {
   readonly admission: Admission;
@@ -96,8 +99,12 @@ export class Connections {
       performance.now(),
     );
     // grpc-js would inflate to the limit of a message before anybody counts it.
-    const inflater: Inflater = (message, encoding) => inlet.inflate(message, encoding);
-    (call as unknown as { decompressMessage: Inflater }).decompressMessage = inflater;
+    const patched = call as unknown as { decompressMessage: Inflater; serializeMessage: Serializer };
+    patched.decompressMessage = (message, encoding) => inlet.inflate(message, encoding);
+    // It would copy a whole answer to put its prefix before it.
+    const serialize = patched.serializeMessage.bind(call);
+    patched.serializeMessage = (message) =>
+      message instanceof MessagePieces ? withPrefix(message) : serialize(message);
     this.inlets.set(stream, inlet);
     return inlet;
   }

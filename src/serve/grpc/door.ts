@@ -15,6 +15,7 @@ import {
 import { ReflectionService } from "@grpc/reflection";
 import { service as healthService } from "grpc-health-check";
 import { BodyPool } from "../../wire/body-pool.js";
+import type { MessagePieces } from "../../wire/message-pieces.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { FILE_DESCRIPTORS } from "../../wire/proto/descriptors.js";
 import { ExternalScalerService } from "../../wire/proto/externalscaler.js";
@@ -76,9 +77,9 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
   const health = new Health(gateway);
   server.addService(inferenceService(), {
     ...createMethods(gateway, options),
-    modelInfer: (call: ServerUnaryCall<Buffer, Uint8Array>, callback: sendUnaryData<Uint8Array>) =>
+    modelInfer: (call: ServerUnaryCall<Buffer, MessagePieces>, callback: sendUnaryData<MessagePieces>) =>
       serveUnary(context, call, callback),
-    modelStreamInfer: (call: ServerDuplexStream<Buffer, Uint8Array>) => serveStream(context, call),
+    modelStreamInfer: (call: ServerDuplexStream<Buffer, MessagePieces>) => serveStream(context, call),
   } as UntypedServiceImplementation);
   server.addService(readingAll(healthService as unknown as ServiceDefinition), health.handlers);
   const scaler = new ExternalScaler(gateway, options);
@@ -113,13 +114,9 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
   };
 }
 
-/** The generated service; messages of the two inference methods stay bytes, decoded and encoded by the call. */
+/** The generated service; messages of the two inference methods are decoded and encoded by the call. */
 function inferenceService(): ServiceDefinition {
-  const bytes = {
-    requestDeserialize: (message: Buffer): Buffer => message,
-    responseSerialize: (message: Uint8Array): Buffer =>
-      Buffer.from(message.buffer, message.byteOffset, message.byteLength),
-  };
+  const bytes = { requestDeserialize: (message: Buffer): Buffer => message };
   return {
     ...readingAll(GRPCInferenceServiceService),
     modelInfer: { ...MODEL_INFER, ...bytes },
@@ -129,8 +126,8 @@ function inferenceService(): ServiceDefinition {
 
 function serveUnary(
   context: CallContext,
-  call: ServerUnaryCall<Buffer, Uint8Array>,
-  callback: sendUnaryData<Uint8Array>,
+  call: ServerUnaryCall<Buffer, MessagePieces>,
+  callback: sendUnaryData<MessagePieces>,
 ): void {
   const traceparent = call.metadata.get("traceparent")[0];
   const reception = receptionOf(call.metadata);

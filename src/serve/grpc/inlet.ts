@@ -7,6 +7,7 @@
  * milliseconds of `performance.now()`.
  */
 import { constants, type ServerHttp2Stream } from "node:http2";
+import { MessagePieces } from "../../wire/message-pieces.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Inflations } from "../http/inflation.js";
 import { type Admission, Place } from "../requests/admission.js";
@@ -41,6 +42,13 @@ const PREFIX_BYTES = 5;
 const REFUSED_BYTES_MAX = 64 * 1024;
 /** Answers are written in pieces of this size: a client that takes one in time is reading. */
 const PIECE_BYTES = 256 * 1024;
+
+/** A message as gRPC sends it: uncompressed, and its length. */
+export function withPrefix(message: MessagePieces): MessagePieces {
+  const prefix = Buffer.alloc(PREFIX_BYTES);
+  prefix.writeUInt32BE(message.length, 1);
+  return new MessagePieces([prefix, ...message.pieces]);
+}
 
 export class Inlet {
   private readonly places = new Set<Place>();
@@ -205,15 +213,17 @@ export class Inlet {
       done?.(error);
     };
     // grpc-js hands over a whole answer; it never looks at the result.
-    stream.write = ((chunk: Buffer, done: (error?: Error | null) => void): boolean => {
+    stream.write = ((chunk: Buffer | MessagePieces, done: (error?: Error | null) => void): boolean => {
       if (this.writing === 0) this.progressAt = performance.now();
-      let at = 0;
-      for (; chunk.byteLength - at > PIECE_BYTES; at += PIECE_BYTES) {
+      const message = chunk instanceof MessagePieces ? chunk : new MessagePieces([chunk]);
+      let leftBytes = message.length;
+      let goOn = true;
+      for (const portion of message.portions(PIECE_BYTES)) {
+        leftBytes -= portion.byteLength;
         this.writing++;
-        write(chunk.subarray(at, at + PIECE_BYTES), leave());
+        goOn = write(portion, leave(leftBytes === 0 ? done : undefined));
       }
-      this.writing++;
-      return write(chunk.subarray(at), leave(done));
+      return goOn;
     }) as typeof stream.write;
   }
 }

@@ -4,7 +4,8 @@
  * `triton_grpc_error: true` the first error ends the stream with its status instead.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { wrapInStream, writeProtoParameters } from "../../wire/infer-proto.js";
+import { writeProtoParameters } from "../../wire/infer-proto.js";
+import { MessagePieces, wrapInStream } from "../../wire/message-pieces.js";
 import { monotonicNow } from "../../wire/monotonic-clock.js";
 import { ModelInferResponse, ModelStreamInferResponse } from "../../wire/proto/inference.js";
 import type { ServingError } from "../../wire/serving-error.js";
@@ -20,11 +21,11 @@ const STREAM_IN_FLIGHT_MAX = 256;
 interface Slot {
   /** null: there was no place for it. */
   readonly place: Place | null;
-  /** Bytes of a ModelStreamInferResponse. */
-  answer: Uint8Array | null;
+  /** A ModelStreamInferResponse. */
+  answer: MessagePieces | null;
 }
 
-export function serveStream(context: CallContext, stream: ServerDuplexStream<Buffer, Uint8Array>): void {
+export function serveStream(context: CallContext, stream: ServerDuplexStream<Buffer, MessagePieces>): void {
   const { deadlineAt, inlet } = receptionOf(stream.metadata);
   const wantsStatus = stream.metadata.get("triton_grpc_error")[0] === "true";
   const traceparent = stream.metadata.get("traceparent")[0];
@@ -44,7 +45,7 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
       stream.end();
     }
   };
-  const settle = (slot: Slot, error: ServingError | null, response: Uint8Array | null, id: string): void => {
+  const settle = (slot: Slot, error: ServingError | null, response: MessagePieces | null, id: string): void => {
     if (isOver) return;
     if (error !== null && wantsStatus) {
       abandon();
@@ -100,9 +101,9 @@ export function serveStream(context: CallContext, stream: ServerDuplexStream<Buf
 }
 
 /** The text for Triton's clients; the id, reason and numbers beside it, for those who look. */
-function errorAnswer(error: ServingError, id: string): Uint8Array {
+function errorAnswer(error: ServingError, id: string): MessagePieces {
   const { reason, estimateUs, estimateSpreadUs, deadlineUs, retryAfterS } = error.details;
-  return ModelStreamInferResponse.encode({
+  const bytes = ModelStreamInferResponse.encode({
     errorMessage: error.message,
     inferResponse: ModelInferResponse.fromPartial({
       id,
@@ -116,4 +117,5 @@ function errorAnswer(error: ServingError, id: string): Uint8Array {
       }),
     }),
   }).finish();
+  return new MessagePieces([bytes]);
 }
