@@ -59,6 +59,7 @@ export class QueueSide {
   private network: NetworkDelays;
   /** By key: measured for this queue; undefined: none were. */
   private readonly ownDelays: (NetworkDelays | undefined)[] = [];
+  private hasOwnDelays = false;
   private readonly batches: BatchTable;
   private readonly accelerators: AcceleratorView;
   private readonly sink: EndSink;
@@ -104,13 +105,16 @@ export class QueueSide {
 
   /** Delays that plans of this queue allow for. What they are is the queue's: megabytes take longer on their way than a frame of sound. */
   delaysOf(key: QueueKey): NetworkDelays {
-    return this.ownDelays[key] ?? this.network;
+    return this.hasOwnDelays ? (this.ownDelays[key] ?? this.network) : this.network;
   }
 
   /** @param key of the queue that they were measured for; undefined: all that have none of their own. */
   setDelays(delays: NetworkDelays, key?: QueueKey): void {
     if (key === undefined) this.network = delays;
-    else this.ownDelays[key] = delays;
+    else {
+      this.hasOwnDelays = true;
+      this.ownDelays[key] = delays;
+    }
   }
 
   /** @returns false when the table of live requests is full: the request has not entered. */
@@ -199,7 +203,7 @@ export class QueueSide {
         requests.latestEndAt[handle]! >= soonestAt &&
         (hasBegun ? alone && (requests.part[handle] !== 0 || this.spendTry(handle)) : this.spendReturn(handle))
       ) {
-        requests.part[handle] = part === 1 ? 0 : this.partOf(returned++, part);
+        requests.setPart(handle, part === 1 ? 0 : this.partOf(returned++, part));
         requests.state[handle] = QUEUED;
         requests.next[handle] = -1;
         queue.returned(handle, alone, at);

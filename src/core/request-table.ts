@@ -25,6 +25,9 @@ export const PLAIN: RequestTraits = { kind: 0, weight: 1, dueBy: Number.POSITIVE
 /**
  * All live requests of one scheduler as columns. A request is an index; nothing is allocated per request.
  *
+ * With many models each column that an arrival writes is a line of memory to fetch. So columns that no request has used yet
+ * are not written, and until one has a budget of its own `dueAt` is the same array as `latestEndAt`.
+ *
  * `next` links the members of a batch while the request is dispatched, and free slots otherwise.
  */
 export class RequestTable {
@@ -48,6 +51,9 @@ export class RequestTable {
   tag: Float64Array;
   /** The handle that `add` gave out last; -1 before. */
   lastAdded: RequestHandle = -1;
+  private hasBudgets = false;
+  private hasTraits = false;
+  private hasParts = false;
   private firstFree = -1;
   private used = 0;
   private liveCount = 0;
@@ -64,9 +70,9 @@ export class RequestTable {
     this.part = new Int32Array(capacity);
     this.arrivalAt = new Float64Array(capacity);
     this.latestEndAt = new Float64Array(capacity);
-    this.dueAt = new Float64Array(capacity);
+    this.dueAt = this.latestEndAt;
     this.kind = new Uint16Array(capacity);
-    this.weight = new Float64Array(capacity);
+    this.weight = new Float64Array(capacity).fill(1);
     this.tag = new Float64Array(capacity);
   }
 
@@ -94,12 +100,16 @@ export class RequestTable {
     this.state[handle] = QUEUED;
     this.retries[handle] = 0;
     this.next[handle] = -1;
-    this.part[handle] = 0;
+    if (this.hasParts) this.part[handle] = 0;
     this.arrivalAt[handle] = arrivalAt;
     this.latestEndAt[handle] = latestEndAt;
-    this.dueAt[handle] = dueAt;
-    this.kind[handle] = traits.kind;
-    this.weight[handle] = traits.weight;
+    if (dueAt !== latestEndAt && !this.hasBudgets) this.splitDueAt();
+    if (this.hasBudgets) this.dueAt[handle] = dueAt;
+    if (this.hasTraits || traits !== PLAIN) {
+      this.hasTraits = true;
+      this.kind[handle] = traits.kind;
+      this.weight[handle] = traits.weight;
+    }
     this.tag[handle] = tag;
     this.liveCount++;
     this.lastAdded = handle;
@@ -112,6 +122,18 @@ export class RequestTable {
     this.next[handle] = this.firstFree;
     this.firstFree = handle;
     this.liveCount--;
+  }
+
+  /** It runs with those of the same part number; 0: alone. */
+  setPart(handle: RequestHandle, part: number): void {
+    if (part !== 0) this.hasParts = true;
+    this.part[handle] = part;
+  }
+
+  /** From now on some requests must be done before what they are judged by. */
+  private splitDueAt(): void {
+    this.hasBudgets = true;
+    this.dueAt = this.latestEndAt.slice();
   }
 
   private grow(): void {
@@ -128,9 +150,10 @@ export class RequestTable {
     this.part = wider(this.part);
     this.arrivalAt = wider(this.arrivalAt);
     this.latestEndAt = wider(this.latestEndAt);
-    this.dueAt = wider(this.dueAt);
+    this.dueAt = this.hasBudgets ? wider(this.dueAt) : this.latestEndAt;
     this.kind = wider(this.kind);
     this.weight = wider(this.weight);
+    this.weight.fill(1, this.used);
     this.tag = wider(this.tag);
   }
 }

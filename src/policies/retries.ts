@@ -7,6 +7,8 @@ import { DISPATCHED, type RequestHandle } from "../core/request-table.js";
  * others, in batches of their own, alone or in the parts that they came back in (core/suspects).
  */
 export class Retries {
+  /** How many wait: a field, since a queue asks at every event. */
+  length = 0;
   private readonly waiting: RequestHandle[] = [];
   private readonly core: QueueView;
   private readonly dueOf: (request: RequestHandle) => number;
@@ -17,13 +19,9 @@ export class Retries {
     this.dueOf = dueOf;
   }
 
-  get length(): number {
-    return this.waiting.length;
-  }
-
   /** What the first must reach; Infinity when none waits. */
   get dueAt(): number {
-    return this.waiting.length === 0 ? Number.POSITIVE_INFINITY : this.dueOf(this.waiting[0]!);
+    return this.length === 0 ? Number.POSITIVE_INFINITY : this.dueOf(this.waiting[0]!);
   }
 
   /** How many at the front may run together; at least 1 where any waits. */
@@ -38,13 +36,16 @@ export class Retries {
 
   push(request: RequestHandle): void {
     this.waiting.push(request);
+    this.length++;
   }
 
   /** @returns false when it is not here. */
   remove(request: RequestHandle): boolean {
-    const index = this.waiting.indexOf(request);
-    if (index >= 0) this.waiting.splice(index, 1);
-    return index >= 0;
+    const index = this.length === 0 ? -1 : this.waiting.indexOf(request);
+    if (index < 0) return false;
+    this.waiting.splice(index, 1);
+    this.length--;
+    return true;
   }
 
   /** Takes the `size` first as the members of a batch. @returns the first of them. */
@@ -58,6 +59,7 @@ export class Retries {
       following = handle;
     }
     this.waiting.splice(0, size);
+    this.length -= size;
     return following;
   }
 
@@ -65,12 +67,14 @@ export class Retries {
   dropLate(endAt: number, at: number): void {
     while (this.dueAt < endAt) {
       const reason = this.dueAt < at ? DROP_EXPIRED : DROP_INFEASIBLE;
+      this.length--;
       this.core.drop(this.waiting.shift()!, reason, at);
     }
   }
 
   /** Gives all away, and is empty. */
   giveAway(to: (request: RequestHandle) => void): void {
+    this.length = 0;
     for (const request of this.waiting.splice(0)) to(request);
   }
 }

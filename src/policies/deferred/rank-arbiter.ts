@@ -116,7 +116,7 @@ export class RankArbiter implements Arbiter {
   offerChanged(key: QueueKey, at: number): void {
     const { offers } = this.core;
     if (this.idleDispatch) this.noteDemand(key);
-    this.held.remove(key);
+    if (this.held.size > 0) this.held.remove(key);
     if (offers.size[key] === 0) {
       this.waiting.remove(key);
       this.open.remove(key);
@@ -238,6 +238,7 @@ export class RankArbiter implements Arbiter {
   /** Whether the accelerator may be the queue's now, for as long as it needs or for less; if not its offer is held. */
   private hasRoom(key: QueueKey, id: AcceleratorId, at: number): boolean {
     const { reserve } = this;
+    if (reserve.isOff) return true;
     const { offers } = this.core;
     const roomUs = reserve.roomUs(key, id, this.idle.size > 0, at);
     offers.limitUs[key] = roomUs;

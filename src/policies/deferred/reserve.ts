@@ -37,12 +37,16 @@ export class Reserve {
   /** After `roomUs` found none: when there will be. */
   roomAt = Number.POSITIVE_INFINITY;
 
+  /** There are so many accelerators that nothing is kept. */
+  readonly isOff: boolean;
+
   constructor(core: ArbiterView) {
     this.core = core;
+    this.isOff = core.accelerators.capacity > LOOKED_AT;
   }
 
   offered(key: QueueKey, at: number): void {
-    if (this.core.offers.slackUs[key] === Number.POSITIVE_INFINITY) return;
+    if (this.isOff || this.core.offers.slackUs[key] === Number.POSITIVE_INFINITY) return;
     if (!this.seenAt.has(key)) this.lookAt = at;
     this.seenAt.set(key, at);
   }
@@ -66,7 +70,7 @@ export class Reserve {
     if (at >= this.lookAt) this.look(at);
     const other = key === this.tightest ? this.nextTightest : this.tightest;
     const { accelerators, offers } = this.core;
-    if (other < 0 || accelerators.capacity > LOOKED_AT) return Number.POSITIVE_INFINITY;
+    if (other < 0) return Number.POSITIVE_INFINITY;
     const slackUs = offers.slackUs[other]!;
     const waitUs = WAIT_SHARE * slackUs;
     // One that waits already has so much less to wait; not one that asks for so much that it always waits.
