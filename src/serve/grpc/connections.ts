@@ -9,6 +9,7 @@ import type { ServingError } from "../../wire/serving-error.js";
 import { Inflations } from "../http/inflation.js";
 import { Admission } from "../requests/admission.js";
 import { Inlet, withPrefix } from "./inlet.js";
+import { MessageGatherer } from "./message-gatherer.js";
 
 export interface ConnectionLimits {
   /** Open connections; default 16384. Beyond it a connection is closed as it opens. */
@@ -54,7 +55,7 @@ export class Connections {
   constructor(
     private readonly door: Admission,
     private readonly limits: ConnectionLimits,
-    messageBytesMax: number,
+    private readonly messageBytesMax: number,
   ) {
     this.requestsOfOneMax = limits.connectionInFlightMax ?? Math.max(256, Math.floor(door.requestsMax / 4));
     this.bytesOfOneMax = limits.connectionBytesMax ?? Math.max(2 * messageBytesMax, Math.floor(door.bytesMax / 4));
@@ -99,7 +100,12 @@ export class Connections {
       performance.now(),
     );
     // grpc-js would inflate to the limit of a message before anybody counts it.
-    const patched = call as unknown as { decompressMessage: Inflater; serializeMessage: Serializer };
+    const patched = call as unknown as {
+      decoder: MessageGatherer;
+      decompressMessage: Inflater;
+      serializeMessage: Serializer;
+    };
+    patched.decoder = new MessageGatherer(this.messageBytesMax);
     patched.decompressMessage = (message, encoding) => inlet.inflate(message, encoding);
     // It would copy a whole answer to put its prefix before it.
     const serialize = patched.serializeMessage.bind(call);
