@@ -118,7 +118,8 @@ it("without a server an example ends with status 1 and says where it looked, wit
   await new Promise((resolve) => closed.close(resolve));
   const nobody = await run("embed.mjs", "--http", `http://127.0.0.1:${port}`);
   expect(nobody.status).toBe(1);
-  expect(nobody.stderr).toContain(`failed: fetch failed (connect ECONNREFUSED 127.0.0.1:${port})`);
+  expect(nobody.stderr).toContain(`failed: no such server at http://127.0.0.1:${port} (`);
+  expect(nobody.stderr).toContain(`connect ECONNREFUSED 127.0.0.1:${port}`);
   const wrong = await run("embed.mjs", "--timeout-ms", "-3");
   expect(wrong).toMatchObject({ status: 2, stdout: "" });
   expect(wrong.stderr).toMatch(/timeout-ms/);
