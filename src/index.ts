@@ -5,8 +5,8 @@
  * scheduler; `runLoad` sends open-loop load to any server of the Open Inference Protocol.
  */
 export { ConfigError } from "./config/config-error.js";
-export { type ExpandedScenario, loadScenario, parseScenario, withRate } from "./config/scenario.js";
-export { linearTable, measuredTable, ProfiledLatency } from "./core/latency.js";
+export { type ExpandedScenario, loadScenario, parseScenario, withRate } from "./config/scenario/scenario.js";
+export { linearTable, measuredTable, ProfiledLatency } from "./core/latency/latency.js";
 export type { Arbiter, CoreView, Policy, Queue, QueueSpec } from "./core/policy.js";
 export type { CommandSink, SchedulerOptions } from "./core/scheduler.js";
 export { Scheduler } from "./core/scheduler.js";

@@ -12,7 +12,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { ort } from "../../dist/worker/onnx-runtime.js";
+import { ort } from "../../dist/worker/onnx/onnx-runtime.js";
 
 const WIDTH = 384;
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));

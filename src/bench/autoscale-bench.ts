@@ -7,11 +7,11 @@
  * Not a measure of speed: how long a worker process takes to start on this machine is in it. Real time has no digest.
  */
 import { createHash } from "node:crypto";
-import { expandScenario, parseScenario } from "../config/scenario.js";
+import { expandScenario, parseScenario } from "../config/scenario/scenario.js";
 import { mean } from "../measure/statistics.js";
 import { simulate } from "../sim/simulate.js";
-import type { BenchResult, BenchSize } from "./core-bench.js";
 import { type LoadSteps, runLoadSteps } from "./load-steps.js";
+import type { BenchResult, BenchSize } from "./scheduling/core-bench.js";
 
 const RATES_RPS = [60, 240, 30];
 const STEP_MS = 60_000;

@@ -3,11 +3,11 @@
  * A process each, because whatever shares an event loop shares its delays.
  */
 import { readModel } from "../serve/repository/model-reader.js";
-import { OnnxModel } from "../worker/onnx-model.js";
-import { createEcho, type EchoKind } from "./echo.js";
-import { GrpcProbe, HttpProbe } from "./probe.js";
-import { encodeProbe, type ProbeRequest } from "./probe-messages.js";
-import { quantile, runClosed, runOpen } from "./probe-run.js";
+import { OnnxModel } from "../worker/onnx/onnx-model.js";
+import { GrpcProbe, HttpProbe } from "./scheduling/probe.js";
+import { encodeProbe, type ProbeRequest } from "./scheduling/probe-messages.js";
+import { quantile, runClosed, runOpen } from "./scheduling/probe-run.js";
+import { createEcho, type EchoKind } from "./serving/echo.js";
 
 export type BenchJob =
   | { readonly kind: "connect"; readonly request: ProbeRequest; readonly port: number }

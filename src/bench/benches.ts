@@ -1,5 +1,5 @@
 /** What `rubato bench` can run. Heavy rooms are loaded when a benchmark runs, not when it is listed. */
-import type { BenchResult } from "./core-bench.js";
+import type { BenchResult } from "./scheduling/core-bench.js";
 
 export interface BenchOptions {
   /** Work relative to the full size. */
@@ -32,7 +32,7 @@ export const BENCHES: readonly Bench[] = [
     isNotFor: "the latency of a decision, or a server",
     takes: "20 s",
     isQuick: true,
-    run: async (options) => (await import("./core-bench.js")).benchCore(options),
+    run: async (options) => (await import("./scheduling/core-bench.js")).benchCore(options),
   },
   {
     name: "scheduler",
@@ -40,7 +40,7 @@ export const BENCHES: readonly Bench[] = [
     isNotFor: "the latency of a decision; machines that do anything else meanwhile",
     takes: "3 min",
     isQuick: false,
-    run: async (options) => (await import("./scheduler-bench.js")).benchScheduler(options),
+    run: async (options) => (await import("./scheduling/scheduler-bench.js")).benchScheduler(options),
   },
   {
     name: "simulate",
@@ -48,7 +48,7 @@ export const BENCHES: readonly Bench[] = [
     isNotFor: "comparing policies: that is `rubato goodput`",
     takes: "15 s",
     isQuick: true,
-    run: async (options) => (await import("./core-bench.js")).benchSimulate(options),
+    run: async (options) => (await import("./scheduling/core-bench.js")).benchSimulate(options),
   },
   {
     name: "overhead",
@@ -56,7 +56,7 @@ export const BENCHES: readonly Bench[] = [
     isNotFor: "capacity planning: client and server share the machine",
     takes: "4 min",
     isQuick: false,
-    run: async (options) => (await import("./overhead-bench.js")).benchOverhead(timed(options)),
+    run: async (options) => (await import("./serving/overhead-bench.js")).benchOverhead(timed(options)),
   },
   {
     name: "embedder",
@@ -64,7 +64,7 @@ export const BENCHES: readonly Bench[] = [
     isNotFor: "GPUs, where batching gains more; machines that do anything else meanwhile",
     takes: "25 min",
     isQuick: false,
-    run: async (options) => (await import("./embedder-bench.js")).benchEmbedder(timed(options)),
+    run: async (options) => (await import("./serving/embedder-bench.js")).benchEmbedder(timed(options)),
   },
   {
     name: "parity",
@@ -72,7 +72,7 @@ export const BENCHES: readonly Bench[] = [
     isNotFor: "speed; a machine that does anything else meanwhile",
     takes: "7 min",
     isQuick: false,
-    run: async (options) => (await import("./parity.js")).benchParity(timed(options)),
+    run: async (options) => (await import("./serving/parity.js")).benchParity(timed(options)),
   },
   {
     name: "plan",
@@ -105,7 +105,7 @@ export const BENCHES: readonly Bench[] = [
     isNotFor: "capacity, scheduling, large bodies",
     takes: "30 s",
     isQuick: false,
-    run: async (options) => (await import("./doors-bench.js")).benchDoors(options),
+    run: async (options) => (await import("./serving/doors-bench.js")).benchDoors(options),
   },
 ];
 

@@ -11,7 +11,7 @@ import { silentLog } from "../serve/observation/log.js";
 import { Server } from "../serve/server.js";
 import { ProcessPool } from "../serve/workers/process-pool.js";
 import { stream } from "../sim/random.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
+import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 
 export interface LoadStepsOptions {

@@ -13,7 +13,7 @@ import { planProblem } from "../planning/problem.js";
 import { randomSearch } from "../planning/random-search.js";
 import { zooConfiguration } from "../planning/zoo-configuration.js";
 import { stream } from "../sim/random.js";
-import type { BenchResult, BenchSize } from "./core-bench.js";
+import type { BenchResult, BenchSize } from "./scheduling/core-bench.js";
 
 const CONFIGURATIONS = 20;
 const TIME_LIMIT_MS = 10_000;

@@ -6,7 +6,7 @@
  * Nothing of deferred+ is set per case. Not a measure of speed; the figures do not depend on the machine.
  */
 import { createHash } from "node:crypto";
-import { type ExpandedScenario, expandScenario, scenarioFrom, withRate } from "../config/scenario.js";
+import { type ExpandedScenario, expandScenario, scenarioFrom, withRate } from "../config/scenario/scenario.js";
 import { sourceOf } from "../config/source.js";
 import { tInterval95 } from "../measure/statistics.js";
 import { clairvoyantPeakRps, fluidBoundRps } from "../report/bounds.js";
@@ -14,11 +14,11 @@ import { gatheringBoundRps } from "../report/gathering.js";
 import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
 import { roughPeak } from "../report/rough-peak.js";
 import { staggeredCapacityRps } from "../report/scenario-goodput.js";
-import { fieldsOf, nameOf, sampleCases } from "../reproduce/symphony/fig7-cases.js";
+import { fieldsOf, nameOf, sampleCases } from "../reproduce/symphony/fig7/fig7-cases.js";
 import { stream } from "../sim/random.js";
 import { simulateBadRates } from "../sim/simulate.js";
 import type { BenchOptions } from "./benches.js";
-import type { BenchResult } from "./core-bench.js";
+import type { BenchResult } from "./scheduling/core-bench.js";
 
 type Options = Readonly<Record<string, unknown>>;
 type Fields = Readonly<Record<string, unknown>>;

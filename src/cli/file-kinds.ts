@@ -6,16 +6,16 @@
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { ConfigError } from "../config/config-error.js";
-import type { ExpandedScenario } from "../config/expand-scenario.js";
+import type { ExpandedScenario } from "../config/scenario/expand-scenario.js";
+import { loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario/scenario.js";
 import {
   MODEL_FILE_BYTES_MAX,
   type ModelFile,
   ModelFileError,
   modelFileSchema,
   parseModelFile,
-} from "../config/model-file.js";
-import { loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario.js";
-import { type PlacementConfig, serverConfigFrom, serverConfigSchema } from "../config/server.js";
+} from "../config/server/model-file.js";
+import { type PlacementConfig, serverConfigFrom, serverConfigSchema } from "../config/server/server.js";
 import { readText, type Source } from "../config/source.js";
 import { rightName } from "../serve/repository/model-reader.js";
 import { formatNumber } from "./table.js";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { buildOnnx, type Dim } from "../../test/support/onnx-builder.js";
-import { serverConfigFrom } from "../config/server.js";
+import { serverConfigFrom } from "../config/server/server.js";
 import { sourceOf } from "../config/source.js";
 import { hostLimits } from "../serve/models/host-limits.js";
 import { silentLog } from "../serve/observation/log.js";

@@ -1,7 +1,7 @@
 /** Options that every command on a scenario takes. */
 import { type Command, Option } from "commander";
-import { type ExpandedScenario, loadScenario, type ScenarioOverrides } from "../config/scenario.js";
-import { dataDirOf } from "../config/traces.js";
+import { type ExpandedScenario, loadScenario, type ScenarioOverrides } from "../config/scenario/scenario.js";
+import { dataDirOf } from "../config/scenario/traces.js";
 import { POLICY_NAMES } from "../policies/registry.js";
 import { collectPair, integerWithin, numberWithin } from "./option-values.js";
 

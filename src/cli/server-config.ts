@@ -1,7 +1,7 @@
 /** The server configuration that a command works with: the file it names or finds, and what its options override. */
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { loadServerConfig, SERVER_CONFIG_NAME, type ServerConfig } from "../config/server.js";
+import { loadServerConfig, SERVER_CONFIG_NAME, type ServerConfig } from "../config/server/server.js";
 
 export interface ServerConfigOptions {
   readonly models?: string;

@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "./config-error.js";
-import { loadScenarioFrom } from "./scenario.js";
-import { serverConfigFrom } from "./server.js";
+import { loadScenarioFrom } from "./scenario/scenario.js";
+import { parseRateTrace, parseReplay } from "./scenario/traces.js";
+import { serverConfigFrom } from "./server/server.js";
 import { parseSource, readText, sourceOf } from "./source.js";
-import { parseRateTrace, parseReplay } from "./traces.js";
 
 /** What is wrong, the text, and what the message must say (each must occur in it). */
 type Case = readonly [what: string, text: string, says: readonly string[]];

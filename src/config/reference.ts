@@ -6,12 +6,12 @@
  */
 import { z } from "zod";
 import { POLICY_NAMES } from "../policies/registry.js";
-import { modelFileSchema } from "./model-file.js";
-import { planFileSchema } from "./plan-file.js";
 import { policyOptionSchemas } from "./policy-options.js";
-import { scenarioSchema } from "./scenario-schema.js";
-import { serverConfigSchema } from "./server-schema.js";
-import { renderTritonFields } from "./triton-fields.js";
+import { planFileSchema } from "./scenario/plan-file.js";
+import { scenarioSchema } from "./scenario/scenario-schema.js";
+import { modelFileSchema } from "./server/model-file.js";
+import { serverConfigSchema } from "./server/server-schema.js";
+import { renderTritonFields } from "./server/triton-fields.js";
 import { type JsonSchema, RESERVED_KEYS } from "./validate.js";
 
 interface PublishedSchema {

@@ -1,8 +1,8 @@
-import { type AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
-import { type BatchId, BatchTable } from "./batch-table.js";
 import { invariant, violated } from "./invariant.js";
-import { Learner } from "./learner.js";
+import { Learner } from "./latency/learner.js";
 import type { QueueKey, QueueSpec } from "./policy.js";
+import { type AcceleratorId, AcceleratorTable } from "./tables/accelerator-table.js";
+import { type BatchId, BatchTable } from "./tables/batch-table.js";
 
 export interface AcceleratorSideOptions {
   /** Most accelerators that can ever be present at once; ids are in [0, acceleratorsMax). */

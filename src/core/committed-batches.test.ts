@@ -1,10 +1,10 @@
 /** Batches beyond the running one: a line of them, ends out of turn, refusal of a late start, preemption. */
 import { describe, expect, test } from "vitest";
-import { linearTable, ProfiledLatency } from "./latency.js";
+import { linearTable, ProfiledLatency } from "./latency/latency.js";
 import { DROP_PREDICTED_LATE, DROPPED, FAIL_MODEL_ERROR, FAILED, FINISHED } from "./outcome.js";
 import type { Arbiter, CoreView, Policy, Queue } from "./policy.js";
-import { DISPATCHED } from "./request-table.js";
 import { NO_DELAYS, Scheduler } from "./scheduler.js";
+import { DISPATCHED } from "./tables/request-table.js";
 
 const DEPTH = 4;
 const EXEC_US = 100;

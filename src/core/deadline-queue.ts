@@ -1,5 +1,5 @@
 import { violated } from "./invariant.js";
-import type { RequestHandle } from "./request-table.js";
+import type { RequestHandle } from "./tables/request-table.js";
 
 /**
  * Waiting requests of one queue, earliest deadline first, in a ring of two columns.

@@ -7,10 +7,10 @@
  * then rows, little-endian.
  */
 import { invariant } from "./invariant.js";
-import { ProfiledLatency } from "./latency.js";
+import { ProfiledLatency } from "./latency/latency.js";
 import type { NetworkDelays, Policy, QueueSpec } from "./policy.js";
-import { QUEUED, type RequestHandle } from "./request-table.js";
 import { type CommandSink, Scheduler } from "./scheduler.js";
+import { QUEUED, type RequestHandle } from "./tables/request-table.js";
 
 export const LOG_WIDTH = 8;
 

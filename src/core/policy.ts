@@ -3,10 +3,11 @@
  * accelerator). They never call each other; the scheduler carries their messages: in one thread by a call, between
  * threads by records (src/threads), where the policy is separable.
  */
-import type { AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
-import type { BatchId, BatchTable } from "./batch-table.js";
-import type { ProfiledLatency } from "./latency.js";
-import type { RequestHandle, RequestTable } from "./request-table.js";
+
+import type { ProfiledLatency } from "./latency/latency.js";
+import type { AcceleratorId, AcceleratorTable } from "./tables/accelerator-table.js";
+import type { BatchId, BatchTable } from "./tables/batch-table.js";
+import type { RequestHandle, RequestTable } from "./tables/request-table.js";
 
 /** Index of a queue in its scheduler: a model, or a share group of a model, or (module, worker). */
 export type QueueKey = number;

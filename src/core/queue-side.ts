@@ -1,5 +1,5 @@
-import type { BatchId, BatchTable } from "./batch-table.js";
 import { invariant, violated } from "./invariant.js";
+import { BadShares, partSize } from "./latency/suspects.js";
 import {
   DROP_CANCELLED,
   DROP_PREDICTED_LATE,
@@ -14,6 +14,7 @@ import {
   LATE,
 } from "./outcome.js";
 import type { AcceleratorView, NetworkDelays, Queue, QueueKey, QueueSpec } from "./policy.js";
+import type { BatchId, BatchTable } from "./tables/batch-table.js";
 import {
   ABANDONED,
   DISPATCHED,
@@ -22,8 +23,7 @@ import {
   type RequestHandle,
   RequestTable,
   type RequestTraits,
-} from "./request-table.js";
-import { BadShares, partSize } from "./suspects.js";
+} from "./tables/request-table.js";
 
 /** Told of every request's end, exactly once each. See CommandSink.end. */
 export interface EndSink {

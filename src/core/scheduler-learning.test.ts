@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { deferred } from "../policies/registry.js";
 import { stream } from "../sim/random.js";
 import { violated } from "./invariant.js";
-import { linearTable, ProfiledLatency } from "./latency.js";
+import { linearTable, ProfiledLatency } from "./latency/latency.js";
 import { type CommandSink, NO_DELAYS, Scheduler } from "./scheduler.js";
 
 /** Runs batches of one request, one at a time, each for as long as the test says. */

@@ -1,6 +1,4 @@
 import { AcceleratorSide, DEPTH } from "./accelerator-side.js";
-import type { AcceleratorId, AcceleratorTable } from "./accelerator-table.js";
-import type { BatchId, BatchTable } from "./batch-table.js";
 import { IndexedHeap } from "./indexed-heap.js";
 import { violated } from "./invariant.js";
 import { DROP_INFEASIBLE, FAIL_NO_ACCELERATOR } from "./outcome.js";
@@ -14,7 +12,9 @@ import {
   type QueueSpec,
 } from "./policy.js";
 import { QueueSide } from "./queue-side.js";
-import type { RequestHandle, RequestTable, RequestTraits } from "./request-table.js";
+import type { AcceleratorId, AcceleratorTable } from "./tables/accelerator-table.js";
+import type { BatchId, BatchTable } from "./tables/batch-table.js";
+import type { RequestHandle, RequestTable, RequestTraits } from "./tables/request-table.js";
 
 /** What the scheduler tells its driver to do. Called in the order of decisions; nothing is allocated. */
 export interface CommandSink {

@@ -1,6 +1,6 @@
 import { randomExponential, randomGamma } from "d3-random";
 import { ServingError } from "../wire/serving-error.js";
-import { randomStream } from "./random.js";
+import { randomStream } from "./inputs/random.js";
 
 export const PROCESSES = ["poisson", "uniform", "gamma"] as const;
 export type Process = (typeof PROCESSES)[number];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { after, durationUs } from "../core/time.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
+import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 import { pace } from "./pacer.js";
 
 const schedule = (times: readonly number[]) => {

@@ -1,5 +1,5 @@
 import type { TimeUs } from "../core/time.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
+import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 
 export interface PaceOptions {
   /** The next moment to send at, µs from the start; increasing; Infinity = no more. */

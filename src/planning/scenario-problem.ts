@@ -1,6 +1,6 @@
 /** The partitioning problem of a scenario: its models with their rates, its `plan`, and where models are now. */
 import { ConfigError, type ConfigIssue } from "../config/config-error.js";
-import type { ExpandedScenario } from "../config/scenario.js";
+import type { ExpandedScenario } from "../config/scenario/scenario.js";
 import { type PlanProblem, planProblem } from "./problem.js";
 
 export interface ScenarioProblemOptions {

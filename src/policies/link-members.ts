@@ -1,5 +1,5 @@
 import type { DeadlineQueue } from "../core/deadline-queue.js";
-import { DISPATCHED, type RequestHandle, type RequestTable } from "../core/request-table.js";
+import { DISPATCHED, type RequestHandle, type RequestTable } from "../core/tables/request-table.js";
 
 /** Takes the `size` earliest out of a queue, dispatched and chained as the members of a batch. @returns the first. */
 export function linkFront(pending: DeadlineQueue, size: number, requests: RequestTable): RequestHandle {

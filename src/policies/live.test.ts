@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { violated } from "../core/invariant.js";
-import { linearTable, ProfiledLatency } from "../core/latency.js";
+import { linearTable, ProfiledLatency } from "../core/latency/latency.js";
 import { CLOSE_IDLE, DROP_EXPIRED, FAIL_WORKER_CRASHED, FAILED } from "../core/outcome.js";
 import { type CommandSink, Scheduler } from "../core/scheduler.js";
 import {

@@ -1,10 +1,10 @@
 import { DROP_EXPIRED, DROP_INFEASIBLE } from "../core/outcome.js";
 import type { QueueView } from "../core/policy.js";
-import { DISPATCHED, type RequestHandle } from "../core/request-table.js";
+import { DISPATCHED, type RequestHandle } from "../core/tables/request-table.js";
 
 /**
  * Requests of a queue that came back from a batch of which one may be poisonous, first in first out: they go before all
- * others, in batches of their own, alone or in the parts that they came back in (core/suspects).
+ * others, in batches of their own, alone or in the parts that they came back in (core/latency/suspects).
  */
 export class Retries {
   /** How many wait: a field, since a queue asks at every event. */

@@ -1,5 +1,5 @@
 /** Upper bounds on peak goodput: what no scheduler exceeds, to hold policies against. */
-import { type ExpandedScenario, totalRate } from "../config/scenario.js";
+import { type ExpandedScenario, totalRate } from "../config/scenario/scenario.js";
 import { invariant } from "../core/invariant.js";
 import { tInterval95 } from "../measure/statistics.js";
 import { type ClairvoyantOptions, clairvoyantBound } from "./clairvoyant.js";

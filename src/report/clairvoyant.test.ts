@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
-import { expandScenario, scenarioFrom } from "../config/scenario.js";
+import { expandScenario, scenarioFrom } from "../config/scenario/scenario.js";
 import { sourceOf } from "../config/source.js";
-import { measuredTable } from "../core/latency.js";
+import { measuredTable } from "../core/latency/latency.js";
 import { stream } from "../sim/random.js";
 import { simulate } from "../sim/simulate.js";
 import { clairvoyantPeakRps, fluidBoundRps } from "./bounds.js";

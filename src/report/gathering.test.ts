@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { expandScenario, scenarioFrom, withRate } from "../config/scenario.js";
+import { expandScenario, scenarioFrom, withRate } from "../config/scenario/scenario.js";
 import { sourceOf } from "../config/source.js";
-import { measuredTable } from "../core/latency.js";
+import { measuredTable } from "../core/latency/latency.js";
 import { stream } from "../sim/random.js";
 import { simulate, simulateBadRates } from "../sim/simulate.js";
 import { boundsOf, clairvoyantPeakRps, fluidBoundRps } from "./bounds.js";

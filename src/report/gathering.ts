@@ -1,4 +1,4 @@
-import { type ExpandedModel, type ExpandedScenario, totalRate, withRate } from "../config/scenario.js";
+import { type ExpandedModel, type ExpandedScenario, totalRate, withRate } from "../config/scenario/scenario.js";
 import { invariant } from "../core/invariant.js";
 import type { NetworkDelays } from "../core/policy.js";
 import { type KnownArrivals, knownArrivals } from "./known-arrivals.js";

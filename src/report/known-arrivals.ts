@@ -1,11 +1,11 @@
-import { type ExpandedScenario, withRate } from "../config/scenario.js";
+import { type ExpandedScenario, withRate } from "../config/scenario/scenario.js";
 import { createArrivals } from "../sim/arrivals.js";
 
 /** One model's arrivals of a run, known in advance. */
 export interface KnownArrivals {
   /** Moments in µs, ascending. */
   readonly arrivalAt: Float64Array;
-  /** l(b) at scale 1, µs; see core/latency.ts. */
+  /** l(b) at scale 1, µs; see core/latency/latency.ts. */
   readonly execUs: Float64Array;
   readonly sloUs: number;
 }

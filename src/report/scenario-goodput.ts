@@ -1,6 +1,6 @@
 /** Peak goodput of scenarios: the search of goodput.ts over simulated runs, and the policies it is compared with. */
 
-import { type ExpandedScenario, withRate } from "../config/scenario.js";
+import { type ExpandedScenario, withRate } from "../config/scenario/scenario.js";
 import type { DurationUs } from "../core/time.js";
 import { combineReports, type Report } from "../measure/report.js";
 import type { GoodputBounds } from "./bounds.js";

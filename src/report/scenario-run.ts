@@ -1,5 +1,5 @@
 /** What bounds ask of a scenario: how its run begins and ends, and what its accelerators can do. */
-import type { ExpandedScenario } from "../config/scenario.js";
+import type { ExpandedScenario } from "../config/scenario/scenario.js";
 
 /** Rates do not change over the run, so a part of it stands for all. */
 export function isSteady({ arrivals, models }: ExpandedScenario): boolean {

@@ -1,4 +1,4 @@
-import type { ExpandedScenario } from "../config/scenario.js";
+import type { ExpandedScenario } from "../config/scenario/scenario.js";
 import type { Report } from "../measure/report.js";
 import type { SimulateOptions } from "../sim/simulate.js";
 import type { GoodputRun } from "./goodput.js";

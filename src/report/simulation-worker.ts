@@ -1,6 +1,6 @@
 /** A thread that simulates: one job at a time, answers with what a search for the peak reads, or with a whole report. */
 import { parentPort } from "node:worker_threads";
-import { type ExpandedScenario, withRate } from "../config/scenario.js";
+import { type ExpandedScenario, withRate } from "../config/scenario/scenario.js";
 import { type SimulateOptions, simulate, simulateBadRates } from "../sim/simulate.js";
 import type { ThreadAnswer } from "./thread-pool.js";
 

@@ -1,7 +1,7 @@
-import type { ExpandedScenario } from "../config/scenario.js";
-import type { BatchId } from "../core/batch-table.js";
+import type { ExpandedScenario } from "../config/scenario/scenario.js";
 import { FINISHED } from "../core/outcome.js";
-import type { RequestHandle } from "../core/request-table.js";
+import type { BatchId } from "../core/tables/batch-table.js";
+import type { RequestHandle } from "../core/tables/request-table.js";
 import { createPolicy } from "../policies/registry.js";
 import { Simulation } from "../sim/simulate.js";
 import type { Choice, SeriesResult, TimelineResult } from "./point.js";

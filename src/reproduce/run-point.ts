@@ -1,8 +1,15 @@
 /** Runs one point: a function of the point alone, except for what is measured by the clock (plan, core). */
-import { coreThroughput } from "../bench/core-bench.js";
+
 import { comparePlans } from "../bench/plan-bench.js";
+import { coreThroughput } from "../bench/scheduling/core-bench.js";
 import { mergePolicyOptions, resolvePolicy } from "../config/policy-options.js";
-import { type ExpandedScenario, expandScenario, scenarioFrom, totalRate, withRate } from "../config/scenario.js";
+import {
+  type ExpandedScenario,
+  expandScenario,
+  scenarioFrom,
+  totalRate,
+  withRate,
+} from "../config/scenario/scenario.js";
 import { sourceOf } from "../config/source.js";
 import type { CollectorSnapshot } from "../measure/collector.js";
 import { Histogram } from "../measure/histogram.js";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { linearTable } from "../core/latency.js";
+import { linearTable } from "../core/latency/latency.js";
 import { SCALE_DEFAULTS, ScaleAdvisor, type ScaleOptions, type ScaleSample } from "./advisor.js";
 import { addWork, type GroupWork, workPerRequestUs } from "./work.js";
 

@@ -4,7 +4,7 @@ import { targetSize } from "../policies/deferred/target-size.js";
 /**
  * Accelerator time per request in batches of the size that the scheduler aims for at this rate (policies/deferred/target-size.ts).
  *
- * @param execUs l(b), µs; see core/latency.ts. @param sloUs the promise, µs; a batch takes at most half of it where the rate is unknown.
+ * @param execUs l(b), µs; see core/latency/latency.ts. @param sloUs the promise, µs; a batch takes at most half of it where the rate is unknown.
  * @param ratePerUs arrivals per microsecond; NaN: unknown. @returns µs, above 0.
  */
 export function workPerRequestUs(execUs: Float64Array, sloUs: number, ratePerUs: number): number {

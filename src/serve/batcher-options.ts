@@ -3,7 +3,7 @@ import { z } from "zod";
 import { validatePolicyOptions } from "../config/policy-options.js";
 import { IssueList, sourceOf } from "../config/source.js";
 import { validate } from "../config/validate.js";
-import { linearTable, measuredTable } from "../core/latency.js";
+import { linearTable, measuredTable } from "../core/latency/latency.js";
 import { sloUsFromMs, workUsFromMs } from "../core/time.js";
 import type { WindowRules } from "../policies/deferred/window-policy.js";
 import { LIVE_DEFAULTS, LIVE_POLICIES, liveWindow } from "../policies/live.js";
@@ -46,7 +46,7 @@ export function checkSubmitOptions(options: unknown): { timeoutUs?: number; sign
 }
 
 export interface CheckedBatcherOptions {
-  /** See core/latency: l(1), l(2), ... in µs. */
+  /** See core/latency/latency: l(1), l(2), ... in µs. */
   readonly table: Float64Array;
   readonly sloUs: number;
   readonly concurrency: number;

@@ -4,14 +4,14 @@
  */
 
 import { formatValue } from "../config/config-error.js";
-import type { BatchId } from "../core/batch-table.js";
 import { queuedHandles } from "../core/event-log.js";
 import { violated } from "../core/invariant.js";
-import { ProfiledLatency } from "../core/latency.js";
+import { ProfiledLatency } from "../core/latency/latency.js";
 import { DROP_REASONS, DROPPED, FAIL_CAUSES, FAIL_DRAINING, FAIL_INTERNAL, FAILED } from "../core/outcome.js";
 import { Scheduler } from "../core/scheduler.js";
+import type { BatchId } from "../core/tables/batch-table.js";
 import { type LiveQueueSpec, livePolicy } from "../policies/live.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
+import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import { checkBatcherOptions, checkSubmitOptions } from "./batcher-options.js";
 import { dropEnding, failEnding, LATE_ENDING } from "./requests/endings.js";

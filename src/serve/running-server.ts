@@ -1,9 +1,9 @@
 /** A whole server from its configuration: log, workers, scheduler, models, doors; and its end. */
 import { closeSync, openSync } from "node:fs";
-import type { ServerConfig } from "../config/server.js";
+import type { ServerConfig } from "../config/server/server.js";
 import { Planner } from "../planning/planner.js";
 import { LIVE_DEFAULTS } from "../policies/live.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
+import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 import type { Door } from "./door.js";
 import { hostLimits } from "./models/host-limits.js";
 import { profileFolder } from "./models/profile-folder.js";

@@ -14,10 +14,10 @@ import type {
   RefusedCall,
   RepositoryIndexEntry,
 } from "./requests/gateway.js";
-import { inputValues } from "./requests/input-values.js";
-import { toClientShapes, toModelShapes } from "./requests/reshape.js";
 import { shareGroup } from "./requests/share-group.js";
-import { validateInputs, validateOutputs } from "./requests/validate-inputs.js";
+import { inputValues } from "./requests/values/input-values.js";
+import { toClientShapes, toModelShapes } from "./requests/values/reshape.js";
+import { validateInputs, validateOutputs } from "./requests/values/validate-inputs.js";
 import { Autoscaler } from "./scaling/autoscaler.js";
 import type { GroupScaling } from "./scaling/group-scaling.js";
 import { Placement, type PlacementOptions } from "./scaling/placement.js";

@@ -1,5 +1,5 @@
 import { randomGamma } from "d3-random";
-import type { ExpandedArrivals, ExpandedScenario } from "../config/expand-scenario.js";
+import type { ExpandedArrivals, ExpandedScenario } from "../config/scenario/expand-scenario.js";
 import { IndexedHeap } from "../core/indexed-heap.js";
 import { stream, type Uniform } from "./random.js";
 

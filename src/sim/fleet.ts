@@ -5,7 +5,7 @@
  * The accelerators of the lowest numbers are the ones wanted: the scheduler prefers them, so the highest are idle and
  * drain soonest. Decisions end with the arrivals.
  */
-import type { ExpandedAutoscale, ExpandedScenario } from "../config/expand-scenario.js";
+import type { ExpandedAutoscale, ExpandedScenario } from "../config/scenario/expand-scenario.js";
 import { DROP_CANCELLED, DROPPED, FAIL_NO_ACCELERATOR, FAILED, FINISHED, LATE } from "../core/outcome.js";
 import type { AutoscaleDecision, AutoscaleReport } from "../measure/report.js";
 import { ScaleAdvisor } from "../scaling/advisor.js";

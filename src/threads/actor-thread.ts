@@ -5,14 +5,14 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { createSeparablePolicy } from "../policies/registry.js";
-import { monotonicNow } from "../wire/monotonic-clock.js";
+import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 import { ActorStats } from "./actor-stats.js";
 import { Bell } from "./bell.js";
 import { FREE_PACE, type RecordWriter } from "./channel.js";
 import { type ActorReport, createQueueActor, createRankActor, type HostSetup } from "./hosts.js";
 import { frontBell, RANK, rankBell } from "./memory.js";
-import type { QueueActor } from "./queue-actor.js";
-import { SHOWN_FRONT, SHOWN_RANK } from "./queue-outbox.js";
+import type { QueueActor } from "./queues/queue-actor.js";
+import { SHOWN_FRONT, SHOWN_RANK } from "./queues/queue-outbox.js";
 import type { RankActor } from "./rank-actor.js";
 import { threadCpuUs } from "./thread-cpu.js";
 import { RecordingPace } from "./turn-log.js";

@@ -1,5 +1,5 @@
-import type { AcceleratorId } from "../core/accelerator-table.js";
 import type { AcceleratorView } from "../core/policy.js";
+import type { AcceleratorId } from "../core/tables/accelerator-table.js";
 
 /** What the rank said of accelerators: how many there are with every change, of each when it is granted. */
 export class GrantedAccelerators implements AcceleratorView {

@@ -5,7 +5,7 @@ import { Bell } from "./bell.js";
 import { FREE_PACE, type Pace, type RecordWriter } from "./channel.js";
 import { RANK, rankBell, type SchedulerMemory } from "./memory.js";
 import { MailboxReader, MailboxWriter } from "./offer-mailbox.js";
-import { QueueActor } from "./queue-actor.js";
+import { QueueActor } from "./queues/queue-actor.js";
 import { RankActor } from "./rank-actor.js";
 import type { RunOptions } from "./replay.js";
 import { RecordingPace } from "./turn-log.js";

@@ -1,6 +1,4 @@
 import { AcceleratorSide, DEPTH } from "../core/accelerator-side.js";
-import type { AcceleratorId, AcceleratorTable } from "../core/accelerator-table.js";
-import type { BatchId } from "../core/batch-table.js";
 import { IndexedHeap } from "../core/indexed-heap.js";
 import { invariant, violated } from "../core/invariant.js";
 import {
@@ -13,6 +11,8 @@ import {
   type QueueSpec,
   type SeparablePolicy,
 } from "../core/policy.js";
+import type { AcceleratorId, AcceleratorTable } from "../core/tables/accelerator-table.js";
+import type { BatchId } from "../core/tables/batch-table.js";
 import type { OfferReader, Pace, RecordReader, RecordWriter } from "./channel.js";
 import * as is from "./messages.js";
 import { ArrivingTable, latencyOf } from "./table-records.js";

@@ -7,8 +7,8 @@ import { invariant } from "../core/invariant.js";
 import type { NetworkDelays, SeparablePolicy } from "../core/policy.js";
 import type { OfferReader, OfferWriter, RecordReader, RecordWriter } from "./channel.js";
 import * as is from "./messages.js";
-import { QueueActor } from "./queue-actor.js";
-import { type PortRecord, type PortSink, QueuePort } from "./queue-port.js";
+import { QueueActor } from "./queues/queue-actor.js";
+import { type PortRecord, type PortSink, QueuePort } from "./queues/queue-port.js";
 import { fromThread, RankActor } from "./rank-actor.js";
 import { ReplayPace } from "./turn-log.js";
 

@@ -1,4 +1,4 @@
-import { ProfiledLatency } from "../core/latency.js";
+import { ProfiledLatency } from "../core/latency/latency.js";
 
 /** Numbers that follow a record in TABLE records, while they come. */
 export class ArrivingTable {

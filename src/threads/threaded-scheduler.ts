@@ -6,7 +6,7 @@ import { Bell } from "./bell.js";
 import type { ActorHost, ActorReport } from "./hosts.js";
 import { frontBell, type SchedulerMemory } from "./memory.js";
 import * as is from "./messages.js";
-import { type PortRecord, type PortSink, QueuePort } from "./queue-port.js";
+import { type PortRecord, type PortSink, QueuePort } from "./queues/queue-port.js";
 import type { RunOptions, RunRecord, ThreadRecord } from "./replay.js";
 
 export type ModelId = number;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { DurationUs, TimeUs } from "../core/time.js";
-import type { Datatype, Tensor } from "./tensor.js";
+import type { Datatype, Tensor } from "./tensors/tensor.js";
 import {
   decodeFailed,
   decodeFinished,

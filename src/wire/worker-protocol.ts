@@ -6,9 +6,9 @@
  */
 import { FAIL_CAUSES, type FailCause } from "../core/outcome.js";
 import type { DurationUs, TimeUs } from "../core/time.js";
-import { ByteReader, ByteWriter } from "./bytes.js";
 import { ERROR_CODES, type ErrorCode, ServingError } from "./serving-error.js";
-import { DATATYPES, type Datatype, type Tensor } from "./tensor.js";
+import { ByteReader, ByteWriter } from "./tensors/bytes.js";
+import { DATATYPES, type Datatype, type Tensor } from "./tensors/tensor.js";
 
 /** File descriptors of the channels in a worker process. */
 export const CONTROL_FD = 3;

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { floats, fp32, int64, modelSpec, padded, tensorSpec } from "../../test/support/specs.js";
-import { readBytesElements } from "../wire/bytes-tensor.js";
-import { elementCount, type Tensor } from "../wire/tensor.js";
-import { packBytes } from "../wire/tensor-bytes.js";
+import { readBytesElements } from "../wire/tensors/bytes-tensor.js";
+import { elementCount, type Tensor } from "../wire/tensors/tensor.js";
+import { packBytes } from "../wire/tensors/tensor-bytes.js";
 import { assemble, bucketOf, split } from "./batching.js";
 
 /** Every element of a tensor by its index, as a naive twin sees it. */

@@ -5,13 +5,13 @@
  */
 import { bucketFor } from "../config/buckets.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
-import { readBytesElements } from "../wire/bytes-tensor.js";
 import { ServingError } from "../wire/serving-error.js";
-import { byteCountProblem, DATATYPES, elementCount, type Tensor } from "../wire/tensor.js";
-import { packBytes } from "../wire/tensor-bytes.js";
+import { readBytesElements } from "../wire/tensors/bytes-tensor.js";
+import { byteCountProblem, DATATYPES, elementCount, type Tensor } from "../wire/tensors/tensor.js";
+import { packBytes } from "../wire/tensors/tensor-bytes.js";
 import { forEachRun } from "./blocks.js";
 import { fillBytes } from "./fill.js";
-import { type Layout, leftOut, makeMask } from "./left-out.js";
+import { type Layout, leftOut, makeMask } from "./onnx/left-out.js";
 
 export interface AssembledBatch {
   readonly inputs: readonly Tensor[];

@@ -1,6 +1,6 @@
 /** One value in every element of a tensor. */
 import { ServingError } from "../wire/serving-error.js";
-import type { Datatype } from "../wire/tensor.js";
+import type { Datatype } from "../wire/tensors/tensor.js";
 
 /** @param data Memory of its own, aligned for the datatype. */
 export function fillBytes(data: Uint8Array, datatype: Datatype, value: number): void {

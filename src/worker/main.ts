@@ -19,7 +19,7 @@ import {
   TENSOR_FD,
   type ToWorker,
 } from "../wire/worker-protocol.js";
-import { EmulatedHost } from "./emulated-host.js";
+import { EmulatedHost } from "./emulated/emulated-host.js";
 import type { AcceleratorHost, Hello, HostOutput } from "./host.js";
 import { text } from "./text.js";
 
@@ -94,7 +94,7 @@ async function greet(hello: Hello): Promise<void> {
   // Loaded only where it is used: an emulated worker needs no model runtime in memory.
   host =
     hello.worker === "onnx"
-      ? new (await import("./onnx-host.js")).OnnxHost(hello, output)
+      ? new (await import("./onnx/onnx-host.js")).OnnxHost(hello, output)
       : new EmulatedHost(hello, output);
   await host.start();
   const limits: FrameLimits = { ...FRAME_LIMITS, payloadBytesMax: hello.payloadBytesMax };

@@ -9,7 +9,7 @@ import { encodeFrame } from "../wire/frames.js";
 import { ServingError } from "../wire/serving-error.js";
 import { decodeRun, encodeFinished, FRAME_FINISHED, type LogLevel, TENSOR_FD } from "../wire/worker-protocol.js";
 import { writeWhole } from "./direct-answer.js";
-import { OnnxModel } from "./onnx-model.js";
+import { OnnxModel } from "./onnx/onnx-model.js";
 import { text } from "./text.js";
 import { MailboxReceiver } from "./thread-mailbox.js";
 import type { FromThread, ModelThreadData, ToThread } from "./thread-protocol.js";

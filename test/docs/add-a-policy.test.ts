@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { loadScenarioFrom } from "../../src/config/scenario.js";
-import { serverConfigFrom } from "../../src/config/server.js";
+import { loadScenarioFrom } from "../../src/config/scenario/scenario.js";
+import { serverConfigFrom } from "../../src/config/server/server.js";
 import { sourceOf } from "../../src/config/source.js";
 import { durationUs } from "../../src/core/time.js";
 import { simulate } from "../../src/sim/simulate.js";

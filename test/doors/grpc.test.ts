@@ -11,7 +11,7 @@ import {
 } from "@grpc/grpc-js";
 import { service as healthService } from "grpc-health-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { monotonicNow } from "../../src/wire/monotonic-clock.js";
+import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 import {
   type GRPCInferenceServiceClient,
   ModelInferRequest,

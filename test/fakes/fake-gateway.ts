@@ -15,12 +15,12 @@ import type {
   RefusedCall,
   RepositoryIndexEntry,
 } from "../../src/serve/requests/gateway.js";
-import { validateInputs, validateOutputs } from "../../src/serve/requests/validate-inputs.js";
+import { validateInputs, validateOutputs } from "../../src/serve/requests/values/validate-inputs.js";
 import type { GroupScaling } from "../../src/serve/scaling/group-scaling.js";
-import { monotonicNow } from "../../src/wire/monotonic-clock.js";
+import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 import { ERROR_CODES, type ErrorCode, ServingError } from "../../src/wire/serving-error.js";
-import { DATATYPES, type Datatype, type Tensor } from "../../src/wire/tensor.js";
-import { typedView } from "../../src/wire/tensor-json.js";
+import { DATATYPES, type Datatype, type Tensor } from "../../src/wire/tensors/tensor.js";
+import { typedView } from "../../src/wire/tensors/tensor-json.js";
 
 const tensor = (name: string, datatype: string, shape: number[], batchAxis: number | null): TensorSpec => ({
   name,

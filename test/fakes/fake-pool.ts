@@ -7,7 +7,7 @@ import { invariant } from "../../src/core/invariant.js";
 import type { FailCause } from "../../src/core/outcome.js";
 import { durationUs, timeUs } from "../../src/core/time.js";
 import type { BatchTiming, Confinement, PoolEvent, RunBatch, WorkerPool } from "../../src/serve/workers/worker-pool.js";
-import { monotonicNow } from "../../src/wire/monotonic-clock.js";
+import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 import type { ErrorCode } from "../../src/wire/serving-error.js";
 
 interface Lane {

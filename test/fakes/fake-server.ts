@@ -7,9 +7,9 @@ import { silentLog } from "../../src/serve/observation/log.js";
 import type { InferCall, InferReply } from "../../src/serve/requests/gateway.js";
 import { Server, type ServerOptions } from "../../src/serve/server.js";
 import type { RunBatch } from "../../src/serve/workers/worker-pool.js";
-import { monotonicNow } from "../../src/wire/monotonic-clock.js";
+import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 import { ServingError } from "../../src/wire/serving-error.js";
-import type { Tensor } from "../../src/wire/tensor.js";
+import type { Tensor } from "../../src/wire/tensors/tensor.js";
 import { FakePool } from "./fake-pool.js";
 
 export function modelSpec(changes: Partial<ModelSpec> = {}): ModelSpec {

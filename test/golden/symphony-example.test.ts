@@ -3,11 +3,11 @@
  * head dropping off. One time unit is a millisecond here. Worked by hand from the paper's text.
  */
 import { describe, expect, test } from "vitest";
-import type { AcceleratorId } from "../../src/core/accelerator-table.js";
-import type { BatchId } from "../../src/core/batch-table.js";
 import { DROPPED, LATE } from "../../src/core/outcome.js";
 import type { Policy } from "../../src/core/policy.js";
-import type { RequestHandle } from "../../src/core/request-table.js";
+import type { AcceleratorId } from "../../src/core/tables/accelerator-table.js";
+import type { BatchId } from "../../src/core/tables/batch-table.js";
+import type { RequestHandle } from "../../src/core/tables/request-table.js";
 import { RankArbiter } from "../../src/policies/deferred/rank-arbiter.js";
 import { WindowQueue, type WindowQueueOptions } from "../../src/policies/deferred/window-queue.js";
 import { deferred } from "../../src/policies/registry.js";

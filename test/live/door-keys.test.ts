@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serverConfigFrom } from "../../src/config/server.js";
+import { serverConfigFrom } from "../../src/config/server/server.js";
 import { parseSource } from "../../src/config/source.js";
 import { type RunningServer, runServer } from "../../src/serve/running-server.js";
 import {

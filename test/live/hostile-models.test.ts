@@ -8,7 +8,7 @@ import { durationUs } from "../../src/core/time.js";
 import { profileOfEmulated } from "../../src/serve/models/model-profile.js";
 import { ModelTimes } from "../../src/serve/models/model-times.js";
 import { ProcessPool, type ProcessPoolOptions } from "../../src/serve/workers/process-pool.js";
-import type { Tensor } from "../../src/wire/tensor.js";
+import type { Tensor } from "../../src/wire/tensors/tensor.js";
 import { type Ended, FakeServer, sleep } from "../fakes/fake-server.js";
 import { buildOnnx } from "../support/onnx-builder.js";
 import { fp32, group, modelSpec, tensorSpec } from "../support/specs.js";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { serverConfigFrom } from "../../src/config/server.js";
+import { serverConfigFrom } from "../../src/config/server/server.js";
 import { parseSource } from "../../src/config/source.js";
 import { type RunningServer, runServer } from "../../src/serve/running-server.js";
 

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ModelSpec } from "../../src/config/model.js";
-import type { PlacementConfig } from "../../src/config/server.js";
+import type { PlacementConfig } from "../../src/config/server/server.js";
 import { durationUs } from "../../src/core/time.js";
 import { type PlanAnswer, Planner } from "../../src/planning/planner.js";
 import type { Log } from "../../src/serve/observation/log.js";

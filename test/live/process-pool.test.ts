@@ -9,7 +9,7 @@ import { interpolateTable } from "../../src/serve/models/model-profile.js";
 import { profileModel } from "../../src/serve/models/profiler.js";
 import { readRepository } from "../../src/serve/repository/repository.js";
 import type { PoolEvent } from "../../src/serve/workers/worker-pool.js";
-import { monotonicNow } from "../../src/wire/monotonic-clock.js";
+import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 import { buildOnnx } from "../support/onnx-builder.js";
 import { isAlive, PoolProbe } from "../support/pool-probe.js";
 import { emulatedSpec, floats, fp32, group, modelSpec, padded, tensorSpec } from "../support/specs.js";

@@ -5,7 +5,7 @@ import path from "node:path";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { serverConfigFrom } from "../../src/config/server.js";
+import { serverConfigFrom } from "../../src/config/server/server.js";
 import { parseSource } from "../../src/config/source.js";
 import { durationUs } from "../../src/core/time.js";
 import { type RunningServer, runServer } from "../../src/serve/running-server.js";

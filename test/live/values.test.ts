@@ -5,18 +5,18 @@ import path from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serverConfigFrom } from "../../src/config/server.js";
+import { serverConfigFrom } from "../../src/config/server/server.js";
 import { parseSource } from "../../src/config/source.js";
 import { type RunningServer, runServer } from "../../src/serve/running-server.js";
-import { parseLossless } from "../../src/wire/lossless-json.js";
-import { monotonicNow } from "../../src/wire/monotonic-clock.js";
+import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
+import { parseLossless } from "../../src/wire/infer/lossless-json.js";
 import {
   GRPCInferenceServiceClient,
   ModelInferRequest,
   type ModelInferResponse,
 } from "../../src/wire/proto/inference.js";
 import { SLICE_BYTES } from "../../src/wire/sliced.js";
-import { packBytes } from "../../src/wire/tensor-bytes.js";
+import { packBytes } from "../../src/wire/tensors/tensor-bytes.js";
 import { binaryBody, unary, until } from "../doors/harness.js";
 import { KINDS, type Kind } from "../support/datatypes.js";
 import { buildOnnx } from "../support/onnx-builder.js";

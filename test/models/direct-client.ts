@@ -7,7 +7,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { InferenceSession, Tensor } from "onnxruntime-node";
 import { parse } from "yaml";
-import { ort } from "../../src/worker/onnx-runtime.js";
+import { ort } from "../../src/worker/onnx/onnx-runtime.js";
 
 export const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 export const modelsDir = path.join(root, "models");

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { violated } from "../../src/core/invariant.js";
-import { linearTable, measuredTable, ProfiledLatency } from "../../src/core/latency.js";
+import { linearTable, measuredTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import { type CommandSink, Scheduler } from "../../src/core/scheduler.js";
 import { targetSize } from "../../src/policies/deferred/target-size.js";
 import { createPolicy } from "../../src/policies/registry.js";

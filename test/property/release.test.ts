@@ -1,10 +1,10 @@
 /**
- * The one rule of all that is learnt (core/release): after any history of stalls, crashes and hopeless deadlines, an idle
+ * The one rule of all that is learnt (core/latency/release): after any history of stalls, crashes and hopeless deadlines, an idle
  * system serves a request that can be in time again, soon. In virtual time, with the scheduler and the meters of the server.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { linearTable, ProfiledLatency } from "../../src/core/latency.js";
+import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import { DROPPED, FAIL_WORKER_CRASHED, isRefusal } from "../../src/core/outcome.js";
 import { type CommandSink, Scheduler } from "../../src/core/scheduler.js";
 import { LIVE_DEFAULTS, livePolicy, liveWindow } from "../../src/policies/live.js";

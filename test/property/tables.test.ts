@@ -1,11 +1,11 @@
 /** The core's data structures against naive twins. fast-check prints the seed and the smallest failing case. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { BatchTable } from "../../src/core/batch-table.js";
 import { DeadlineQueue } from "../../src/core/deadline-queue.js";
 import { IndexedHeap } from "../../src/core/indexed-heap.js";
-import { RateMeter, RecentRate } from "../../src/core/rate-meter.js";
-import { RequestTable } from "../../src/core/request-table.js";
+import { RateMeter, RecentRate } from "../../src/core/latency/rate-meter.js";
+import { BatchTable } from "../../src/core/tables/batch-table.js";
+import { RequestTable } from "../../src/core/tables/request-table.js";
 
 describe("DeadlineQueue", () => {
   const operation = fc.oneof(

@@ -1,6 +1,6 @@
 /** Accelerators that come and go as advised, in simulated time: advice that settles, and no request lost by draining. */
 import { describe, expect, it, test } from "vitest";
-import { type ExpandedAutoscale, type ExpandedScenario, loadScenario } from "../../src/config/scenario.js";
+import { type ExpandedAutoscale, type ExpandedScenario, loadScenario } from "../../src/config/scenario/scenario.js";
 import { durationUs } from "../../src/core/time.js";
 import { type AutoscaleDecision, conservation, type Report } from "../../src/measure/report.js";
 import { SCALE_DEFAULTS } from "../../src/scaling/advisor.js";

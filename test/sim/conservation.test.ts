@@ -1,6 +1,6 @@
 /** 1,000 seeds of faults at 1.5 times the capacity: every request ends exactly once and nothing stays in flight. */
 import { describe, expect, test } from "vitest";
-import type { ExpandedFault, ExpandedScenario } from "../../src/config/scenario.js";
+import type { ExpandedFault, ExpandedScenario } from "../../src/config/scenario/scenario.js";
 import { timeUs } from "../../src/core/time.js";
 import { createPolicy, POLICY_NAMES } from "../../src/policies/registry.js";
 import { stream } from "../../src/sim/random.js";

@@ -3,7 +3,7 @@
  * Each test states its setting; the scheduler learns speeds from measured batches and is told nothing of the faults.
  */
 import { describe, expect, test } from "vitest";
-import type { ExpandedScenario } from "../../src/config/scenario.js";
+import type { ExpandedScenario } from "../../src/config/scenario/scenario.js";
 import { FINISHED } from "../../src/core/outcome.js";
 import { durationUs } from "../../src/core/time.js";
 import { fault, Recording } from "../support/recording.js";

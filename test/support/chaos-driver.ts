@@ -1,4 +1,4 @@
-import { linearTable, ProfiledLatency } from "../../src/core/latency.js";
+import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import {
   DROP_CANCELLED,
   DROPPED,
@@ -9,8 +9,8 @@ import {
   LATE,
 } from "../../src/core/outcome.js";
 import type { NetworkDelays } from "../../src/core/policy.js";
-import { DISPATCHED, QUEUED } from "../../src/core/request-table.js";
 import { type CommandSink, Scheduler } from "../../src/core/scheduler.js";
+import { DISPATCHED, QUEUED } from "../../src/core/tables/request-table.js";
 import { createPolicy } from "../../src/policies/registry.js";
 import { stream, type Uniform } from "../../src/sim/random.js";
 

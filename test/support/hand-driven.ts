@@ -1,7 +1,5 @@
-import type { AcceleratorId } from "../../src/core/accelerator-table.js";
-import type { BatchId } from "../../src/core/batch-table.js";
 import { violated } from "../../src/core/invariant.js";
-import { linearTable, ProfiledLatency } from "../../src/core/latency.js";
+import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import {
   CLOSE_REASONS,
   DROP_REASONS,
@@ -12,8 +10,10 @@ import {
   OUTCOMES,
 } from "../../src/core/outcome.js";
 import type { NetworkDelays, Policy } from "../../src/core/policy.js";
-import type { RequestHandle } from "../../src/core/request-table.js";
 import { type CommandSink, NO_DELAYS, Scheduler } from "../../src/core/scheduler.js";
+import type { AcceleratorId } from "../../src/core/tables/accelerator-table.js";
+import type { BatchId } from "../../src/core/tables/batch-table.js";
+import type { RequestHandle } from "../../src/core/tables/request-table.js";
 
 export interface HandDrivenOptions {
   readonly policy: Policy;

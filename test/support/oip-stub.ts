@@ -11,7 +11,7 @@ import {
   type ModelInferResponse,
   ModelMetadataResponse,
 } from "../../src/wire/proto/inference.js";
-import { DATATYPES, type Datatype, elementCount } from "../../src/wire/tensor.js";
+import { DATATYPES, type Datatype, elementCount } from "../../src/wire/tensors/tensor.js";
 
 export interface StubInput {
   readonly name: string;

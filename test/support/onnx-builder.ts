@@ -1,2 +1,2 @@
 /** The tests' way to tiny ONNX files; the benchmarks make theirs with the same builder. */
-export * from "../../src/bench/onnx-builder.js";
+export * from "../../src/bench/serving/onnx-builder.js";

@@ -4,7 +4,7 @@ import type { AcceleratorGroupSpec } from "../../src/config/model.js";
 import { durationUs, type TimeUs } from "../../src/core/time.js";
 import { ProcessPool, type ProcessPoolOptions } from "../../src/serve/workers/process-pool.js";
 import type { PoolEvent, RunBatch } from "../../src/serve/workers/worker-pool.js";
-import type { Tensor } from "../../src/wire/tensor.js";
+import type { Tensor } from "../../src/wire/tensors/tensor.js";
 
 export type Ended = Extract<PoolEvent, { kind: "finished" | "failed" }>;
 

@@ -1,4 +1,4 @@
-import type { ExpandedFault, ExpandedScenario } from "../../src/config/scenario.js";
+import type { ExpandedFault, ExpandedScenario } from "../../src/config/scenario/scenario.js";
 import { FINISHED } from "../../src/core/outcome.js";
 import { timeUs } from "../../src/core/time.js";
 import { createPolicy } from "../../src/policies/registry.js";

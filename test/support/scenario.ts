@@ -3,8 +3,8 @@ import type {
   ExpandedArrivals,
   ExpandedModel,
   ExpandedScenario,
-} from "../../src/config/scenario.js";
-import { linearTable } from "../../src/core/latency.js";
+} from "../../src/config/scenario/scenario.js";
+import { linearTable } from "../../src/core/latency/latency.js";
 import { durationUs } from "../../src/core/time.js";
 
 /** A model with l(b) = alphaMs * b + betaMs. */

@@ -7,7 +7,7 @@ import type {
   VariableAxis,
 } from "../../src/config/model.js";
 import { durationUs } from "../../src/core/time.js";
-import type { Datatype, Tensor } from "../../src/wire/tensor.js";
+import type { Datatype, Tensor } from "../../src/wire/tensors/tensor.js";
 
 export function tensorSpec(
   name: string,

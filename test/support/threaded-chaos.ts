@@ -1,4 +1,4 @@
-import { linearTable } from "../../src/core/latency.js";
+import { linearTable } from "../../src/core/latency/latency.js";
 import { DROP_CANCELLED, DROPPED, FAIL_WORKER_CRASHED, FINISHED, LATE } from "../../src/core/outcome.js";
 import { createSeparablePolicy } from "../../src/policies/registry.js";
 import { stream, type Uniform } from "../../src/sim/random.js";
@@ -6,7 +6,7 @@ import { LocalHost, WorkerHost } from "../../src/threads/hosts.js";
 import { createMemory } from "../../src/threads/memory.js";
 import type { RunOptions, RunRecord } from "../../src/threads/replay.js";
 import { ThreadedScheduler, type ThreadedSink } from "../../src/threads/threaded-scheduler.js";
-import { monotonicNow } from "../../src/wire/monotonic-clock.js";
+import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 
 export interface ThreadedChaosOptions {
   readonly seed: number;

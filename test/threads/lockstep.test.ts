@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { linearTable, ProfiledLatency } from "../../src/core/latency.js";
+import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import { Scheduler } from "../../src/core/scheduler.js";
 import { createSeparablePolicy } from "../../src/policies/registry.js";
 import { stream } from "../../src/sim/random.js";

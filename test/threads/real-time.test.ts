@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { runThreadedLoad } from "../../src/bench/threaded-load.js";
-import { linearTable, ProfiledLatency } from "../../src/core/latency.js";
+import { runThreadedLoad } from "../../src/bench/scheduling/threaded-load.js";
+import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import { FINISHED } from "../../src/core/outcome.js";
 import { Scheduler } from "../../src/core/scheduler.js";
 import { createSeparablePolicy } from "../../src/policies/registry.js";

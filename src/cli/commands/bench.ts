@@ -2,8 +2,8 @@
 import { availableParallelism, cpus } from "node:os";
 import { Command } from "commander";
 import { BENCHES, type Bench } from "../../bench/benches.js";
-import type { BenchResult } from "../../bench/core-bench.js";
-import { dataDirOf } from "../../config/traces.js";
+import type { BenchResult } from "../../bench/scheduling/core-bench.js";
+import { dataDirOf } from "../../config/scenario/traces.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { RunFailed } from "../exit.js";
 import { integerWithin, numberWithin } from "../option-values.js";

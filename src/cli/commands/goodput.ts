@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import { ConfigError } from "../../config/config-error.js";
 import type { ScenarioGoodputOptions } from "../../report/scenario-goodput.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { integerWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { renderGoodput } from "../report-view.js";

@@ -156,7 +156,7 @@ async function optionsOf(targets: readonly string[], flags: LoadFlags): Promise<
   const [{ meanRate, parseRateTrace }, { parseRange, parseShape }, { defaultClientTimeoutMs, LOAD_DEFAULTS }] =
     await Promise.all([
       import("../../load/arrivals.js"),
-      import("../../load/inputs.js"),
+      import("../../load/inputs/inputs.js"),
       import("../../load/load-options.js"),
     ]);
   if (flags.concurrency !== undefined && (flags.rate !== undefined || flags.trace !== undefined))

@@ -1,8 +1,8 @@
 /** `rubato plan`: which models share a sub-cluster. */
 import { Command } from "commander";
 import { ConfigError } from "../../config/config-error.js";
-import { readPlanFile } from "../../config/plan-file.js";
-import { CLUSTERS_MAX } from "../../config/scenario-schema.js";
+import { readPlanFile } from "../../config/scenario/plan-file.js";
+import { CLUSTERS_MAX } from "../../config/scenario/scenario-schema.js";
 import type { PlanProgress } from "../../planning/partition.js";
 import { RunFailed } from "../exit.js";
 import { integerWithin, numberWithin } from "../option-values.js";

@@ -7,7 +7,7 @@ import { SIZES, type Size } from "../../reproduce/experiment.js";
 import { EXPERIMENTS, experimentsNamed } from "../../reproduce/experiments.js";
 import type { ReproductionReport } from "../../reproduce/report.js";
 import type { Progress } from "../../reproduce/runner.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { RunFailed } from "../exit.js";
 import { integerWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";

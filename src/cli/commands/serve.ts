@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { Command, Option } from "commander";
-import type { ServerConfig } from "../../config/server.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import type { ServerConfig } from "../../config/server/server.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { EXIT_FAILED, RunFailed } from "../exit.js";
 import { integerWithin } from "../option-values.js";
 import type { Output } from "../output.js";

@@ -1,10 +1,10 @@
 /** The baselines in the simulator, against a naive twin written from the sentence that describes them. */
 import { describe, expect, test } from "vitest";
 import { accelerators, linearModel, poisson, scenarioOf } from "../../../test/support/scenario.js";
-import type { ExpandedFault } from "../../config/expand-faults.js";
-import type { ExpandedScenario } from "../../config/scenario.js";
-import type { AcceleratorId } from "../../core/accelerator-table.js";
-import type { BatchId } from "../../core/batch-table.js";
+import type { ExpandedFault } from "../../config/scenario/expand-faults.js";
+import type { ExpandedScenario } from "../../config/scenario/scenario.js";
+import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../core/tables/batch-table.js";
 import { durationUs, timeUs } from "../../core/time.js";
 import { createArrivals } from "../../sim/arrivals.js";
 import { Simulation, simulate } from "../../sim/simulate.js";

@@ -1,4 +1,4 @@
-/** A batch that the model refused runs again in parts (core/suspects.ts), worked by hand: l(b) = 10 b + 90 µs. */
+/** A batch that the model refused runs again in parts (core/latency/suspects.ts), worked by hand: l(b) = 10 b + 90 µs. */
 import { expect, test } from "vitest";
 import { HandDriven } from "../../../test/support/hand-driven.js";
 import { FAIL_MODEL_ERROR, FAIL_WORKER_CRASHED } from "../../core/outcome.js";

@@ -1,12 +1,12 @@
 /** What the parts of `deferred+` promise, each alone and in short simulations. Peaks are measured by `rubato bench plus`. */
 import { describe, expect, it, test } from "vitest";
 import { HandDriven } from "../../../test/support/hand-driven.js";
-import { expandScenario, scenarioFrom, withRate } from "../../config/scenario.js";
+import { expandScenario, scenarioFrom, withRate } from "../../config/scenario/scenario.js";
 import { sourceOf } from "../../config/source.js";
-import { AcceleratorTable } from "../../core/accelerator-table.js";
 import { DeadlineQueue } from "../../core/deadline-queue.js";
-import { linearTable } from "../../core/latency.js";
-import { RateMeter } from "../../core/rate-meter.js";
+import { linearTable } from "../../core/latency/latency.js";
+import { RateMeter } from "../../core/latency/rate-meter.js";
+import { AcceleratorTable } from "../../core/tables/accelerator-table.js";
 import { stream } from "../../sim/random.js";
 import { simulate, simulateBadRates } from "../../sim/simulate.js";
 import { deferredPlus } from "../registry.js";

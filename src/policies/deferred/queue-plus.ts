@@ -1,6 +1,6 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
 import type { DeadlineQueue } from "../../core/deadline-queue.js";
 import type { QueueKey } from "../../core/policy.js";
+import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import { LookAhead, type Outlook } from "./look-ahead.js";
 import type { SharedLoad } from "./shared-load.js";
 import { keepUpSize } from "./target-size.js";

@@ -1,7 +1,7 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
 import { IndexedHeap } from "../../core/indexed-heap.js";
 import { violated } from "../../core/invariant.js";
 import { type Arbiter, type ArbiterView, ASKED, type QueueKey } from "../../core/policy.js";
+import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import { Reserve } from "./reserve.js";
 import type { SharedLoad } from "./shared-load.js";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HandDriven } from "../../../test/support/hand-driven.js";
-import { AcceleratorTable } from "../../core/accelerator-table.js";
-import { linearTable, ProfiledLatency } from "../../core/latency.js";
+import { linearTable, ProfiledLatency } from "../../core/latency/latency.js";
 import { type ArbiterView, OfferTable } from "../../core/policy.js";
+import { AcceleratorTable } from "../../core/tables/accelerator-table.js";
 import { deferred } from "../registry.js";
 import { Reserve } from "./reserve.js";
 

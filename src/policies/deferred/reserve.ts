@@ -1,5 +1,5 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
 import type { ArbiterView, QueueKey } from "../../core/policy.js";
+import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 
 /** A queue is considered for this long after its last offer. */
 const ACTIVE_US = 1_000_000;

@@ -1,5 +1,5 @@
-import type { AcceleratorId, AcceleratorTable } from "../../core/accelerator-table.js";
 import type { QueueKey } from "../../core/policy.js";
+import type { AcceleratorId, AcceleratorTable } from "../../core/tables/accelerator-table.js";
 
 /** Weight of a new batch in the mean time of batches. */
 const BATCH_WEIGHT = 1 / 32;

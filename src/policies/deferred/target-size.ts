@@ -6,7 +6,7 @@
  * most 1 (less than one accelerator) the wait is for requests, not accelerators: l(b) + b/r + b * d_data <= budget.
  * Before a rate is known: the largest batch whose time fits half the SLO.
  *
- * @param execUs l(b), see core/latency.ts. @param budgetUs SLO less d_ctrl and the response delay.
+ * @param execUs l(b), see core/latency/latency.ts. @param budgetUs SLO less d_ctrl and the response delay.
  * @param ratePerUs arrivals per microsecond, NaN when unknown.
  */
 export function targetSize(

@@ -1,7 +1,6 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
-import type { BatchId } from "../../core/batch-table.js";
 import { DeadlineQueue } from "../../core/deadline-queue.js";
-import { largestWithin } from "../../core/latency.js";
+import { largestWithin } from "../../core/latency/latency.js";
+import { RateMeter, RecentRate } from "../../core/latency/rate-meter.js";
 import {
   CLOSE_ACCELERATOR_FREE,
   CLOSE_EAGER,
@@ -15,8 +14,9 @@ import {
   DROP_PREDICTED_LATE,
 } from "../../core/outcome.js";
 import type { NetworkDelays, Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
-import { RateMeter, RecentRate } from "../../core/rate-meter.js";
-import type { RequestHandle } from "../../core/request-table.js";
+import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../core/tables/batch-table.js";
+import type { RequestHandle } from "../../core/tables/request-table.js";
 import { linkFront } from "../link-members.js";
 import { Retries } from "../retries.js";
 import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";

@@ -1,9 +1,9 @@
-import type { AcceleratorId } from "../../core/accelerator-table.js";
-import type { BatchId } from "../../core/batch-table.js";
 import { DeadlineQueue } from "../../core/deadline-queue.js";
 import { CLOSE_FULL, CLOSE_RETRY, CLOSE_WINDOW, DROP_EXPIRED, DROP_INFEASIBLE } from "../../core/outcome.js";
 import type { Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
-import type { RequestHandle } from "../../core/request-table.js";
+import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../core/tables/batch-table.js";
+import type { RequestHandle } from "../../core/tables/request-table.js";
 import { RankArbiter } from "../deferred/rank-arbiter.js";
 import { definePolicy } from "../descriptor.js";
 import { linkFront } from "../link-members.js";

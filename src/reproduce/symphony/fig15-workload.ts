@@ -7,7 +7,7 @@
  * autoregressive process, as objects per frame of a video wander. The wandering has a correlation of 20 s and a standard
  * deviation of 0.35 in its logarithm; both are choices.
  */
-import { ZOO, type ZooModel } from "../../config/zoo.js";
+import { ZOO, type ZooModel } from "../../config/scenario/zoo.js";
 import { stream } from "../../sim/random.js";
 import type { ScenarioFields } from "../point.js";
 

@@ -1,4 +1,4 @@
-import type { ZooName } from "../../config/zoo.js";
+import type { ZooName } from "../../config/scenario/zoo.js";
 import { type Experiment, type Finding, pick } from "../experiment.js";
 import type { BarRow } from "../figure.js";
 import type { BoundPoint } from "../point.js";

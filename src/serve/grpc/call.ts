@@ -5,11 +5,11 @@
  * that is not over by then is cancelled.
  */
 import type { TimeUs } from "../../core/time.js";
-import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/body-pool.js";
-import { decodeProto, type InferMessage, readInferMessage, writeAnswer } from "../../wire/infer-proto.js";
-import { encodeProto, MessagePieces } from "../../wire/message-pieces.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
-import { scanInferRequest } from "../../wire/proto-scan.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/infer/body-pool.js";
+import { decodeProto, type InferMessage, readInferMessage, writeAnswer } from "../../wire/infer/infer-proto.js";
+import { encodeProto, MessagePieces } from "../../wire/infer/message-pieces.js";
+import { scanInferRequest } from "../../wire/infer/proto-scan.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Place } from "../requests/admission.js";

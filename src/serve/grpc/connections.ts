@@ -4,7 +4,7 @@
  */
 import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
-import { MessagePieces } from "../../wire/message-pieces.js";
+import { MessagePieces } from "../../wire/infer/message-pieces.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import { Inflations } from "../http/inflation.js";
 import { Admission } from "../requests/admission.js";

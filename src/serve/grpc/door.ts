@@ -14,9 +14,9 @@ import {
 } from "@grpc/grpc-js";
 import { ReflectionService } from "@grpc/reflection";
 import { service as healthService } from "grpc-health-check";
-import { BodyPool } from "../../wire/body-pool.js";
-import type { MessagePieces } from "../../wire/message-pieces.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import { BodyPool } from "../../wire/infer/body-pool.js";
+import type { MessagePieces } from "../../wire/infer/message-pieces.js";
 import { FILE_DESCRIPTORS } from "../../wire/proto/descriptors.js";
 import { ExternalScalerService } from "../../wire/proto/externalscaler.js";
 import { GRPCInferenceServiceService } from "../../wire/proto/inference.js";

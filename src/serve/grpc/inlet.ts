@@ -7,7 +7,7 @@
  * milliseconds of `performance.now()`.
  */
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { MessagePieces } from "../../wire/message-pieces.js";
+import { MessagePieces } from "../../wire/infer/message-pieces.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Inflations } from "../http/inflation.js";
 import { type Admission, Place } from "../requests/admission.js";

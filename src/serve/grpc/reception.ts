@@ -12,7 +12,7 @@ import {
   type ServerInterceptor,
 } from "@grpc/grpc-js";
 import type { TimeUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import type { Connections, MethodRules } from "./connections.js";
 import type { Inlet } from "./inlet.js";

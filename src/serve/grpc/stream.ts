@@ -4,9 +4,9 @@
  * `triton_grpc_error: true` the first error ends the stream with its status instead.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { writeProtoParameters } from "../../wire/infer-proto.js";
-import { MessagePieces, wrapInStream } from "../../wire/message-pieces.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import { writeProtoParameters } from "../../wire/infer/infer-proto.js";
+import { MessagePieces, wrapInStream } from "../../wire/infer/message-pieces.js";
 import { ModelInferResponse, ModelStreamInferResponse } from "../../wire/proto/inference.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import { servingErrorOf } from "../door.js";

@@ -2,7 +2,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import zlib from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type EncodedAnswer, encodeError } from "../../wire/infer-answer.js";
+import { type EncodedAnswer, encodeError } from "../../wire/infer/infer-answer.js";
 import { ERROR_CODES, type ServingError } from "../../wire/serving-error.js";
 import type { Place } from "../requests/admission.js";
 

@@ -7,9 +7,9 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
-import { BodyPool } from "../../wire/body-pool.js";
-import { encodeError } from "../../wire/infer-answer.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import { BodyPool } from "../../wire/infer/body-pool.js";
+import { encodeError } from "../../wire/infer/infer-answer.js";
 import { ERROR_CODES, ServingError } from "../../wire/serving-error.js";
 import { BODY_BYTES_MAX_DEFAULT, type Door, type DoorOptions, notSupported, servingErrorOf } from "../door.js";
 import { Admission } from "../requests/admission.js";

@@ -6,11 +6,11 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TimeUs } from "../../core/time.js";
-import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/body-pool.js";
-import { type EncodedAnswer, encodeAnswer, jsonOutputBytes } from "../../wire/infer-answer.js";
-import { decodeInferBody, decodeRawBody, type InferBody, readHeaderLength } from "../../wire/infer-body.js";
+import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/infer/body-pool.js";
+import { type EncodedAnswer, encodeAnswer, jsonOutputBytes } from "../../wire/infer/infer-answer.js";
+import { decodeInferBody, decodeRawBody, type InferBody, readHeaderLength } from "../../wire/infer/infer-body.js";
+import { timeoutHintUs } from "../../wire/infer/timeout-hint.js";
 import type { ServingError } from "../../wire/serving-error.js";
-import { timeoutHintUs } from "../../wire/timeout-hint.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Place } from "../requests/admission.js";
 import type { Gateway, InferHandler, InferReply } from "../requests/gateway.js";

@@ -1,6 +1,6 @@
 /** What a server can serve, and what it cannot of a model: said alike by `check` and by loading. */
 import { type AcceleratorGroupSpec, GROUP_AUTO, type ModelSpec } from "../../config/model.js";
-import { autoKind, type ServerConfig } from "../../config/server.js";
+import { autoKind, type ServerConfig } from "../../config/server/server.js";
 import { SEPARABLE_LIVE } from "../../policies/live.js";
 
 export interface HostLimits {

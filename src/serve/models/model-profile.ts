@@ -1,6 +1,7 @@
 /** Measured run times of one model on one kind of accelerator, and the table that the scheduler reads from them. */
-import { emulatedExecUs } from "../../config/emulated-exec.js";
+
 import type { ModelSpec } from "../../config/model.js";
+import { emulatedExecUs } from "../../config/scenario/emulated-exec.js";
 import { fitLine, type LinearFit } from "./linear-fit.js";
 
 export const PROFILE_SCHEMA = 1;

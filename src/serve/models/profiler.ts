@@ -2,9 +2,9 @@
 import { statSync } from "node:fs";
 import { cpus } from "node:os";
 import { type ModelSpec, startCount } from "../../config/model.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { ServingError } from "../../wire/serving-error.js";
-import { Turnstile } from "../workers/turnstile.js";
+import { Turnstile } from "../workers/seats/turnstile.js";
 import type { AcceleratorIndex, WorkerPool } from "../workers/worker-pool.js";
 import {
   fitProfile,

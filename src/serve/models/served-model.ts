@@ -16,7 +16,7 @@ export interface ServedQueue {
   /** l(1) of this queue, and time per request in its largest batch, µs. */
   readonly aloneUs: number;
   readonly perRequestUs: number;
-  /** l(b), µs; see core/latency.ts. */
+  /** l(b), µs; see core/latency/latency.ts. */
   readonly execUs: Float64Array;
   /** How its batches ran against that. */
   readonly ratio: RunRatio;

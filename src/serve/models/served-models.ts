@@ -1,4 +1,4 @@
-import { measuredTable } from "../../core/latency.js";
+import { measuredTable } from "../../core/latency/latency.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { LIVE_DEFAULTS, type LiveDefaults, liveWindow } from "../../policies/live.js";
 import { ServingError } from "../../wire/serving-error.js";

@@ -3,7 +3,7 @@
  * not costs a comparison. A sampled W3C `traceparent` is the parent of our spans and decides for us.
  */
 import type { Attributes, Context, Tracer as OtelTracer, Span } from "@opentelemetry/api";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import type { RefusedCall } from "../requests/gateway.js";
 import type { InFlight } from "../requests/in-flight.js";

@@ -10,7 +10,7 @@ import {
   parseModelFile,
   policyOf,
   QUEUE_REQUESTS_MAX,
-} from "../../config/model-file.js";
+} from "../../config/server/model-file.js";
 import { durationUs, sloUsFromMs } from "../../core/time.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { insideOf, isFolder, resolveModelFile } from "./model-location.js";

@@ -1,8 +1,8 @@
 /** Inputs and outputs of a model from three sources: the model file, `config.pbtxt`, `rubato.yaml`. Later ones refine. */
 import type { TensorSpec, VariableAxis } from "../../config/model.js";
-import type { ModelFile, ModelFileInput, ModelFileOutput } from "../../config/model-file.js";
-import { fillProblem } from "../../wire/element-range.js";
-import type { Datatype } from "../../wire/tensor.js";
+import type { ModelFile, ModelFileInput, ModelFileOutput } from "../../config/server/model-file.js";
+import { fillProblem } from "../../wire/tensors/element-range.js";
+import type { Datatype } from "../../wire/tensors/tensor.js";
 import type { OnnxValue } from "./onnx-header.js";
 import type { TritonConfig, TritonTensor } from "./triton-config.js";
 

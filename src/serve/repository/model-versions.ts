@@ -1,7 +1,7 @@
 /** Versions of a model: its numbered folders, and which of them are served. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { ModelFileError } from "../../config/model-file.js";
+import { ModelFileError } from "../../config/server/model-file.js";
 import { isFolder } from "./model-location.js";
 import type { VersionPolicy } from "./triton-config.js";
 

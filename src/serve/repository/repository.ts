@@ -6,7 +6,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../../config/model.js";
-import { SERVER_CONFIG_NAME } from "../../config/server.js";
+import { SERVER_CONFIG_NAME } from "../../config/server/server.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type HostLimits, hostProblems } from "../models/host-limits.js";
 import { isFolder } from "./model-location.js";

@@ -1,6 +1,6 @@
 /**
  * Triton's model configuration as protobuf has it (model_config.proto of Triton 2.x), and reading a text against it.
- * Names and types only: what becomes of a field is in config/triton-fields.ts.
+ * Names and types only: what becomes of a field is in config/server/triton-fields.ts.
  *
  * A type is a scalar, an enum or a message; `*` behind it: repeated; `{key: type}`: a map.
  */

@@ -5,7 +5,7 @@
 import type { ModelSpec } from "../../config/model.js";
 import type { DurationUs, TimeUs } from "../../core/time.js";
 import type { ServingError } from "../../wire/serving-error.js";
-import type { Tensor } from "../../wire/tensor.js";
+import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { GroupScaling } from "../scaling/group-scaling.js";
 
 export type ParameterValue = string | number | boolean;

@@ -11,9 +11,9 @@ import {
   FAILED,
   isRefusal,
 } from "../../core/outcome.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
-import type { Tensor } from "../../wire/tensor.js";
+import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { ServedModel } from "../models/served-model.js";
 import type { ServedModels, Share } from "../models/served-models.js";
 import type { Metrics } from "../observation/metrics.js";

@@ -3,8 +3,8 @@ import { bucketFor } from "../../config/buckets.js";
 import type { ModelSpec, TensorSpec } from "../../config/model.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { atOnce } from "../../wire/sliced.js";
-import { byteCountProblem, type Tensor } from "../../wire/tensor.js";
-import { valueKey } from "./input-values.js";
+import { byteCountProblem, type Tensor } from "../../wire/tensors/tensor.js";
+import { valueKey } from "./values/input-values.js";
 
 export interface ShareGroup {
   /** Two requests of one model may share a batch if and only if their keys are equal. */

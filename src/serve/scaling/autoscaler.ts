@@ -5,7 +5,7 @@
 import { type AcceleratorGroupSpec, startCount } from "../../config/model.js";
 import { SCALE_DEFAULTS, type ScaleAdvice, ScaleAdvisor } from "../../scaling/advisor.js";
 import { addWork, type GroupWork } from "../../scaling/work.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { ServedModels } from "../models/served-models.js";
 import type { Log } from "../observation/log.js";
 import type { LiveDriver } from "../scheduling/live-driver.js";

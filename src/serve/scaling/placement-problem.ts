@@ -1,5 +1,5 @@
 /** What placement asks the planner: models with measured load and memory, groups as sub-clusters. Pure. */
-import type { PlacementConfig } from "../../config/server.js";
+import type { PlacementConfig } from "../../config/server/server.js";
 import { exceeds, type PlanInput } from "../../planning/problem.js";
 
 /** A model that is held by a group of placement, or is to be. */

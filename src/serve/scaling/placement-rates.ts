@@ -1,5 +1,5 @@
 /** How much load each model brought since the last look, from the counters that metrics show. */
-import type { PlacementConfig } from "../../config/server.js";
+import type { PlacementConfig } from "../../config/server/server.js";
 import type { ServedModel } from "../models/served-model.js";
 import type { ModelCells } from "../observation/metrics.js";
 

@@ -11,11 +11,11 @@
  */
 import type { AcceleratorGroupSpec, ModelSpec } from "../../config/model.js";
 import { GROUP_AUTO } from "../../config/model.js";
-import type { PlacementConfig } from "../../config/server.js";
+import type { PlacementConfig } from "../../config/server/server.js";
 import { measurePlan, type PlanMeasure } from "../../planning/measure.js";
 import type { PlanAnswer, Planner } from "../../planning/planner.js";
 import { planProblem } from "../../planning/problem.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { ModelSource, ModelTable } from "../models/model-table.js";
 import type { Log } from "../observation/log.js";

@@ -1,6 +1,6 @@
 import type { TimeUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
-import { PreciseTimer } from "../../wire/precise-timer.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import { PreciseTimer } from "../../wire/clock/precise-timer.js";
 import { recorderOf } from "./event-recorder.js";
 import { SchedulerLoop } from "./scheduler-loop.js";
 import type { SchedulerSetup } from "./scheduler-protocol.js";

@@ -18,7 +18,7 @@ import {
   queuedHandles,
 } from "../../core/event-log.js";
 import { invariant, violated } from "../../core/invariant.js";
-import { ProfiledLatency } from "../../core/latency.js";
+import { ProfiledLatency } from "../../core/latency/latency.js";
 import { type CommandSink, Scheduler } from "../../core/scheduler.js";
 import { decodeWindow, type LiveQueueSpec, WINDOW_NUMBERS } from "../../policies/live.js";
 import { groupPolicy } from "../../policies/registry.js";

@@ -3,7 +3,7 @@
  * 1 ms; a deferred batch leaves within 0.1 ms of its time), reads the clock after every wake-up, takes a turn.
  */
 import { parentPort, workerData } from "node:worker_threads";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { recorderOf } from "./event-recorder.js";
 import { SchedulerLoop } from "./scheduler-loop.js";
 import type { SchedulerSetup } from "./scheduler-protocol.js";

@@ -7,7 +7,7 @@ import { type HostSetup, WorkerHost } from "../../threads/hosts.js";
 import { createActorBells, createMemory, frontBell, type RingSizes } from "../../threads/memory.js";
 import { type ModelId, ThreadedScheduler } from "../../threads/threaded-scheduler.js";
 import { WorkerTeam } from "../../threads/worker-team.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { policyProblem } from "../models/host-limits.js";
 import {
   blankDispatch,

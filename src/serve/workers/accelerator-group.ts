@@ -1,6 +1,6 @@
 import type { AcceleratorGroupSpec } from "../../config/model.js";
 import type { NetworkDelays } from "../../core/policy.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { GroupDelays } from "../observation/metrics.js";
 import { type Left, left, type PlannedRun, waitOf } from "../requests/backlog.js";
 import { GroupLoad } from "../scaling/group-load.js";

@@ -7,7 +7,7 @@
  * requests and the model's own `run_max_ms`.
  */
 import { type DurationUs, durationUs, earlier, later, NEVER, type TimeUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { Flight, FlightBook, HangRule } from "./flight-book.js";
 
 export interface HangOwner {

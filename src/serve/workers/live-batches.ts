@@ -7,9 +7,9 @@ import {
   FAIL_WORKER_CRASHED,
 } from "../../core/outcome.js";
 import { durationUs, timeUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { ErrorCode } from "../../wire/serving-error.js";
-import type { Tensor } from "../../wire/tensor.js";
+import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { ServedModels } from "../models/served-models.js";
 import type { Log } from "../observation/log.js";

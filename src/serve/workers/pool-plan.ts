@@ -4,7 +4,7 @@ import { durationUs } from "../../core/time.js";
 import { PAYLOAD_BYTES_MAX } from "../../wire/frames.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { LogLevel } from "../../wire/worker-protocol.js";
-import type { SeatOptions } from "./worker-seat.js";
+import type { SeatOptions } from "./seats/worker-seat.js";
 
 export interface PoolLog {
   readonly level: LogLevel;

@@ -4,16 +4,16 @@ import type { AcceleratorGroupSpec, ModelSpec } from "../../config/model.js";
 import { invariant } from "../../core/invariant.js";
 import type { FailCause } from "../../core/outcome.js";
 import { durationUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/monotonic-clock.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Fault, LogLevel } from "../../wire/worker-protocol.js";
 import { CrashBreaker } from "./crash-breaker.js";
 import { checkGroups, type ProcessPoolOptions, seatPlan } from "./pool-plan.js";
-import { SpareDescriptors } from "./spare-descriptors.js";
-import { Turnstile } from "./turnstile.js";
+import { SpareDescriptors } from "./seats/spare-descriptors.js";
+import { Turnstile } from "./seats/turnstile.js";
+import { type LoadedModel, type SeatOptions, WorkerSeat } from "./seats/worker-seat.js";
+import { WorkerWarden } from "./seats/worker-warden.js";
 import type { AcceleratorIndex, BatchTiming, Confinement, PoolEvent, RunBatch, WorkerPool } from "./worker-pool.js";
-import { type LoadedModel, type SeatOptions, WorkerSeat } from "./worker-seat.js";
-import { WorkerWarden } from "./worker-warden.js";
 
 export type { PoolLog, ProcessPoolOptions } from "./pool-plan.js";
 

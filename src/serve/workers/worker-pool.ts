@@ -6,7 +6,7 @@ import type { AcceleratorGroupSpec, ModelSpec } from "../../config/model.js";
 import type { FailCause } from "../../core/outcome.js";
 import type { DurationUs, TimeUs } from "../../core/time.js";
 import type { ErrorCode } from "../../wire/serving-error.js";
-import type { Tensor } from "../../wire/tensor.js";
+import type { Tensor } from "../../wire/tensors/tensor.js";
 
 /** Index of an accelerator over all groups of the server; stable for the life of the server, also across restarts of its worker. */
 export type AcceleratorIndex = number;

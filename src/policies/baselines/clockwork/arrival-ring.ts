@@ -1,5 +1,5 @@
 import { violated } from "../../../core/invariant.js";
-import type { RequestHandle } from "../../../core/request-table.js";
+import type { RequestHandle } from "../../../core/tables/request-table.js";
 
 /** Waiting requests in order of arrival, by position; 0 is the oldest. */
 export class ArrivalRing {

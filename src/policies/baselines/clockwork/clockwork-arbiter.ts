@@ -1,6 +1,6 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
 import { IndexedHeap } from "../../../core/indexed-heap.js";
 import type { Arbiter, CoreView, QueueKey } from "../../../core/policy.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 
 export interface ClockworkArbiterOptions {
   /** An accelerator is given work while its plan ends less than this ahead, µs; one that holds nothing always is. */

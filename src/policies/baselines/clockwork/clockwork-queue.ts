@@ -1,8 +1,8 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
-import type { BatchId } from "../../../core/batch-table.js";
 import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY, DROP_EXPIRED, DROP_PREDICTED_LATE } from "../../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
-import { DISPATCHED, type RequestHandle } from "../../../core/request-table.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../../core/tables/batch-table.js";
+import { DISPATCHED, type RequestHandle } from "../../../core/tables/request-table.js";
 import { Retries } from "../../retries.js";
 import { ArrivalRing } from "./arrival-ring.js";
 

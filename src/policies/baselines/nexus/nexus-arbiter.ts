@@ -1,6 +1,6 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
 import { IndexedHeap } from "../../../core/indexed-heap.js";
 import { ANY_ACCELERATOR, type Arbiter, type CoreView, type QueueKey } from "../../../core/policy.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 import type { NexusPlanner } from "./nexus-planner.js";
 
 /**

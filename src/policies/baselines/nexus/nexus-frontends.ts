@@ -1,4 +1,4 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 
 /** Where a request goes when there is nowhere to go. */
 export const HELD = -1;

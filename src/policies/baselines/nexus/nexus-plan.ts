@@ -1,5 +1,5 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
 import type { QueueKey } from "../../../core/policy.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 
 /** One model's share of one accelerator; rates per µs. */
 export interface NexusLoad {

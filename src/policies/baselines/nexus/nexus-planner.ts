@@ -1,5 +1,5 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
 import type { CoreView, QueueKey, QueueSpec } from "../../../core/policy.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 import { NexusPlan } from "./nexus-plan.js";
 
 export interface NexusPlannerOptions {

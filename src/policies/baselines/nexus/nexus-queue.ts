@@ -1,5 +1,3 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
-import type { BatchId } from "../../../core/batch-table.js";
 import { DeadlineQueue } from "../../../core/deadline-queue.js";
 import {
   CLOSE_EAGER,
@@ -17,7 +15,9 @@ import {
   type QueueKey,
   type QueueSpec,
 } from "../../../core/policy.js";
-import type { RequestHandle } from "../../../core/request-table.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../../core/tables/batch-table.js";
+import type { RequestHandle } from "../../../core/tables/request-table.js";
 import { linkFront } from "../../link-members.js";
 import { Retries } from "../../retries.js";
 import { HELD, NexusFrontends } from "./nexus-frontends.js";

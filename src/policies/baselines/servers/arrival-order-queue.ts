@@ -1,8 +1,8 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
-import type { BatchId } from "../../../core/batch-table.js";
 import { CLOSE_RETRY } from "../../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
-import type { RequestHandle } from "../../../core/request-table.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../../core/tables/batch-table.js";
+import type { RequestHandle } from "../../../core/tables/request-table.js";
 import { RequestLinks, type RequestList } from "./request-list.js";
 
 /**

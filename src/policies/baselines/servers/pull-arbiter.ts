@@ -1,7 +1,7 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
 import { IndexedHeap } from "../../../core/indexed-heap.js";
 import { invariant, violated } from "../../../core/invariant.js";
 import type { Arbiter, CoreView, QueueKey } from "../../../core/policy.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 
 export interface PullArbiterOptions {
   /**

@@ -1,5 +1,5 @@
 import { violated } from "../../../core/invariant.js";
-import { DISPATCHED, type RequestHandle, type RequestTable } from "../../../core/request-table.js";
+import { DISPATCHED, type RequestHandle, type RequestTable } from "../../../core/tables/request-table.js";
 
 /**
  * Which list of a queue each waiting request is in, and its neighbours there, as columns by request handle: a request

@@ -1,5 +1,3 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
-import type { BatchId } from "../../../core/batch-table.js";
 import { invariant } from "../../../core/invariant.js";
 import {
   CLOSE_ACCELERATOR_FREE,
@@ -9,7 +7,9 @@ import {
   DROP_QUEUE_FULL,
 } from "../../../core/outcome.js";
 import type { CoreView, QueueKey, QueueSpec } from "../../../core/policy.js";
-import type { RequestHandle } from "../../../core/request-table.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../../core/tables/batch-table.js";
+import type { RequestHandle } from "../../../core/tables/request-table.js";
 import { ArrivalOrderQueue } from "./arrival-order-queue.js";
 import type { RequestList } from "./request-list.js";
 

@@ -1,5 +1,3 @@
-import type { AcceleratorId } from "../../../core/accelerator-table.js";
-import type { BatchId } from "../../../core/batch-table.js";
 import { DeadlineQueue } from "../../../core/deadline-queue.js";
 import {
   CLOSE_EAGER,
@@ -10,7 +8,9 @@ import {
   DROP_PREDICTED_LATE,
 } from "../../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
-import { ABANDONED, type RequestHandle } from "../../../core/request-table.js";
+import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../../core/tables/batch-table.js";
+import { ABANDONED, type RequestHandle } from "../../../core/tables/request-table.js";
 import { linkFront } from "../../link-members.js";
 import { Retries } from "../../retries.js";
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { HandDriven } from "../../../../test/support/hand-driven.js";
 import { accelerators, arrivalsAt, linearModel, scenarioOf } from "../../../../test/support/scenario.js";
-import type { ExpandedScenario } from "../../../config/scenario.js";
+import type { ExpandedScenario } from "../../../config/scenario/scenario.js";
 import { durationUs } from "../../../core/time.js";
 import { simulate } from "../../../sim/simulate.js";
 import { shepherd } from "../../registry.js";

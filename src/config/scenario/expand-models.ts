@@ -1,0 +1,130 @@
+/** The models of a scenario: zoos looked up, copies made, profiles tabulated. */
+import { type DurationUs, sloUsFromMs, workUsFromMs } from "../../core/time.js";
+import { nearest } from "../config-error.js";
+import type { IssueList } from "../source.js";
+import type { Modulation } from "./expand-arrivals.js";
+import { BATCH_SIZE_MAX, MODELS_MAX, type Scenario, type ScenarioModel } from "./scenario-schema.js";
+import { isStrong, ZOO } from "./zoo.js";
+import { zooMemoryMb } from "./zoo-sizes.js";
+
+export interface ExpandedModel {
+  readonly name: string;
+  /** execUs[b] = whole microseconds of a batch of b, rounded up; [0] = 0, [batchSizeMax + 1] = Infinity. */
+  readonly execUs: Float64Array;
+  readonly batchSizeMax: number;
+  readonly sloUs: DurationUs;
+  /** Requests per second, averaged over the duration. 0 with a replay. */
+  readonly rateRps: number;
+  /** Its own changes of rate; absent: those of all models. */
+  readonly modulation?: Modulation;
+  /** Megabytes of the loaded model; absent where not given. Only planning reads this and the two below. */
+  readonly memoryMb?: number;
+  /** Megabytes that a run needs beside. */
+  readonly dynamicMb?: number;
+  /** Of loading it: anywhere, or per sub-cluster. */
+  readonly loadCost?: number | readonly number[];
+}
+
+export interface WrittenModel {
+  readonly model: ScenarioModel;
+  /** Index in `models`; null if it came from a zoo. */
+  readonly index: number | null;
+}
+
+/** Zoo models first, then `models`, with copies made. */
+export function listModels(scenario: Scenario, issues: IssueList): WrittenModel[] {
+  const list: WrittenModel[] = [];
+  if (scenario.models_from !== undefined) list.push(...zooModels(scenario.models_from, issues));
+  for (const [index, model] of (scenario.models ?? []).entries()) {
+    if (model.count === undefined) list.push({ model, index });
+    else {
+      if (list.length + model.count > MODELS_MAX) {
+        issues.add(["models", index, "count"], `must leave at most ${MODELS_MAX} models in all; was ${model.count}`);
+        return list;
+      }
+      for (let copy = 1; copy <= model.count; copy++) {
+        list.push({ model: { ...model, name: `${model.name}-${copy}` }, index });
+      }
+    }
+  }
+  const seen = new Set<string>();
+  for (const { model, index } of list) {
+    if (seen.has(model.name)) {
+      issues.add(
+        index === null ? ["models_from"] : ["models", index, "name"],
+        `must be unique; was "${model.name}" twice`,
+      );
+    }
+    seen.add(model.name);
+  }
+  return list;
+}
+
+function zooModels(from: NonNullable<Scenario["models_from"]>, issues: IssueList): WrittenModel[] {
+  const zoo = ZOO[from.zoo];
+  const { select } = from;
+  let chosen = zoo;
+  if (select === "strong") chosen = zoo.filter((model) => isStrong(model));
+  else if (select === "weak") chosen = zoo.filter((model) => !isStrong(model));
+  else if (select !== "all") {
+    const names = zoo.map((model) => model.name);
+    select.forEach((name, i) => {
+      if (names.includes(name)) return;
+      const near = nearest(name, names);
+      const hint = near === null ? "" : `; did you mean ${near}?`;
+      issues.add(["models_from", "select", i], `must be a model of the ${from.zoo} zoo; was "${name}"${hint}`);
+    });
+    chosen = select.flatMap((name) => zoo.filter((model) => model.name === name));
+  }
+  return chosen.map(({ name, alphaMs, betaMs, sloMs }) => ({
+    model: { name, profile: { alpha_ms: alphaMs, beta_ms: betaMs }, slo_ms: sloMs, ...zooMemory(name) },
+    index: null,
+  }));
+}
+
+function zooMemory(name: string): { memory_mb?: number } {
+  const memoryMb = zooMemoryMb(name);
+  return memoryMb === null ? {} : { memory_mb: memoryMb };
+}
+
+/**
+ * @param delayUs Network delays around an execution of one request.
+ * @param fastestScale Of all accelerators: what not even the fastest can serve in time is an error.
+ */
+export function expandModel(
+  { model, index }: WrittenModel,
+  rateRps: number,
+  delayUs: number,
+  fastestScale: number,
+  issues: IssueList,
+): ExpandedModel {
+  const sloUs = sloUsFromMs(model.slo_ms);
+  const { profile } = model;
+  const lengthMax = "table_ms" in profile ? profile.table_ms.length : BATCH_SIZE_MAX;
+  const execUsOf = (b: number): number =>
+    workUsFromMs("table_ms" in profile ? profile.table_ms[b - 1]! : profile.alpha_ms * b + profile.beta_ms);
+  const soonestUs = Math.ceil(execUsOf(1) * fastestScale) + delayUs;
+  if (soonestUs > sloUs) {
+    issues.add(
+      index === null ? ["models_from"] : ["models", index, "slo_ms"],
+      `of ${model.name} must be at least the ${soonestUs / 1000} ms that one request alone takes, delays included; was ${model.slo_ms}`,
+    );
+  }
+  let batchSizeMax = model.batch_max ?? 1;
+  if (model.batch_max === undefined) {
+    while (batchSizeMax < lengthMax && execUsOf(batchSizeMax + 1) <= sloUs) batchSizeMax++;
+  }
+  const execUs = new Float64Array(batchSizeMax + 2);
+  for (let b = 1; b <= batchSizeMax; b++) execUs[b] = execUsOf(b);
+  execUs[batchSizeMax + 1] = Number.POSITIVE_INFINITY;
+  return {
+    name: model.name,
+    execUs,
+    batchSizeMax,
+    sloUs,
+    rateRps,
+    ...(model.memory_mb === undefined ? {} : { memoryMb: model.memory_mb }),
+    ...(model.dynamic_memory_mb === undefined ? {} : { dynamicMb: model.dynamic_memory_mb }),
+    ...(model.load_cost === undefined ? {} : { loadCost: model.load_cost }),
+  };
+}

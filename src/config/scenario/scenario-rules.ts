@@ -1,0 +1,253 @@
+/** Rules between the fields of a scenario, which its schema cannot say. */
+import { formatValue } from "../config-error.js";
+import { validatePolicyOptions } from "../policy-options.js";
+import type { IssueList } from "../source.js";
+import type { Scenario } from "./scenario-schema.js";
+
+/** Adds every violation to `issues`. */
+export function checkScenario(scenario: Scenario, issues: IssueList): void {
+  const { duration_s: durationS, warmup_s: warmupS } = scenario;
+  if (durationS !== undefined && warmupS >= durationS) {
+    issues.add(["warmup_s"], `must be less than duration_s (${durationS}); was ${warmupS}`);
+  }
+  checkModels(scenario, issues);
+  checkArrivals(scenario, issues);
+  checkRates(scenario, issues);
+  checkFaults(scenario, issues);
+  checkAutoscale(scenario, issues);
+  validatePolicyOptions(scenario.policy, scenario.policy_options, ["policy_options"], issues);
+}
+
+function checkModels(scenario: Scenario, issues: IssueList): void {
+  const models = scenario.models ?? [];
+  if (models.length === 0 && scenario.models_from === undefined) {
+    issues.add(["models"], "is required: a list of models, here or by models_from; was missing");
+  }
+  models.forEach((model, index) => {
+    checkSteps(scenario, index, issues);
+    if (!("table_ms" in model.profile)) {
+      const { alpha_ms: alphaMs, beta_ms: betaMs } = model.profile;
+      if (alphaMs + betaMs <= 0) {
+        issues.add(["models", index, "profile"], `alpha_ms + beta_ms must be greater than 0; was ${alphaMs + betaMs}`);
+      }
+      return;
+    }
+    const table = model.profile.table_ms;
+    for (let b = 1; b < table.length; b++) {
+      if (table[b]! < table[b - 1]!) {
+        issues.add(
+          ["models", index, "profile", "table_ms", b],
+          `must be at least the entry before it (${table[b - 1]}); was ${table[b]}`,
+        );
+      }
+    }
+    if (model.batch_max !== undefined && model.batch_max > table.length) {
+      issues.add(
+        ["models", index, "batch_max"],
+        `must be at most the length of table_ms (${table.length}); was ${model.batch_max}`,
+      );
+    }
+  });
+}
+
+function checkSteps(scenario: Scenario, index: number, issues: IssueList): void {
+  const { steps } = scenario.models![index]!;
+  if (steps === undefined) return;
+  const { process, steps: ofAll } = scenario.arrivals;
+  if (!RATED.has(process)) {
+    issues.add(["models", index, "steps"], `goes only with process poisson, gamma or uniform; was with ${process}`);
+  }
+  if (ofAll !== undefined) {
+    issues.add(["models", index, "steps"], `must not stand beside arrivals.steps; were ${steps.length} steps`);
+  }
+  if (steps[0]!.at_s !== 0) {
+    issues.add(["models", index, "steps", 0, "at_s"], `must be 0; was ${steps[0]!.at_s}`);
+  }
+  for (let i = 1; i < steps.length; i++) {
+    const [before, at] = [steps[i - 1]!.at_s, steps[i]!.at_s];
+    if (at <= before) {
+      issues.add(["models", index, "steps", i, "at_s"], `must be greater than the step before (${before}); was ${at}`);
+    }
+  }
+}
+
+const RATED = new Set(["poisson", "gamma", "uniform"]);
+/** Which processes each key of `arrivals` goes with. */
+const ARRIVAL_KEYS = {
+  shape: ["gamma", "trace"],
+  rate_rps: [...RATED],
+  steps: [...RATED],
+  missing: [...RATED],
+  trace: ["trace"],
+  scale: ["trace"],
+  replay: ["replay"],
+} as const;
+
+function checkArrivals(scenario: Scenario, issues: IssueList): void {
+  const arrivals = scenario.arrivals;
+  for (const [key, processes] of Object.entries(ARRIVAL_KEYS)) {
+    const value = arrivals[key as keyof typeof ARRIVAL_KEYS];
+    if (value !== undefined && !(processes as readonly string[]).includes(arrivals.process)) {
+      const allowed = processes.join(" or ");
+      issues.add(
+        ["arrivals", key],
+        `goes only with process ${allowed}; was ${formatValue(value)} with ${arrivals.process}`,
+      );
+    }
+  }
+  const require = (key: "shape" | "trace" | "replay", process: string) => {
+    if (arrivals.process === process && arrivals[key] === undefined) {
+      issues.add(["arrivals", key], `is required with process ${process}; was missing`);
+    }
+  };
+  require("shape", "gamma");
+  require("trace", "trace");
+  require("replay", "replay");
+
+  const steps = arrivals.steps ?? [];
+  for (let i = 1; i < steps.length; i++) {
+    const [before, at] = [steps[i - 1]!.at_s, steps[i]!.at_s];
+    if (at <= before) {
+      issues.add(["arrivals", "steps", i, "at_s"], `must be greater than the step before (${before}); was ${at}`);
+    }
+  }
+  const first = steps[0];
+  if (first !== undefined && arrivals.rate_rps === undefined && first.at_s !== 0) {
+    issues.add(["arrivals", "steps", 0, "at_s"], `must be 0 when arrivals.rate_rps is not given; was ${first.at_s}`);
+  }
+}
+
+/** Exactly one source of rates: a total (split by share or popularity), the models' own, or a file. */
+function checkRates(scenario: Scenario, issues: IssueList): void {
+  const models = scenario.models ?? [];
+  const count = models.length + (scenario.models_from === undefined ? 0 : 1);
+  const others = scenario.models_from === undefined ? "" : " (models_from gives none)";
+  const withShare = models.filter((model) => model.share !== undefined).length;
+  const withRate = models.filter((model) => model.rate_rps !== undefined).length;
+  const firstWith = (key: "share" | "rate_rps") => models.findIndex((model) => model[key] !== undefined);
+
+  for (const [key, having] of [
+    ["share", withShare],
+    ["rate_rps", withRate],
+  ] as const) {
+    if (having > 0 && having < count) {
+      const index = firstWith(key);
+      issues.add(
+        ["models", index, key],
+        `must be given for all models or for none; was ${models[index]![key]} here and missing in ${count - having}${others}`,
+      );
+    }
+  }
+  const { process, rate_rps: total, steps } = scenario.arrivals;
+  if (withRate > 0) {
+    const own = `models[${firstWith("rate_rps")}].rate_rps`;
+    const exclude = (path: string[], value: unknown) =>
+      issues.add(path, `must not stand beside ${own}; was ${formatValue(value)}`);
+    if (total !== undefined) exclude(["arrivals", "rate_rps"], total);
+    if (steps !== undefined) exclude(["arrivals", "steps"], steps);
+    if (scenario.popularity !== undefined) exclude(["popularity"], scenario.popularity);
+    if (withShare > 0) {
+      const index = firstWith("share");
+      issues.add(["models", index, "share"], `must not stand beside ${own}; was ${models[index]!.share}`);
+    }
+    if (!RATED.has(process)) {
+      const index = firstWith("rate_rps");
+      issues.add(
+        ["models", index, "rate_rps"],
+        `goes only with process poisson, gamma or uniform; was ${models[index]!.rate_rps} with ${process}`,
+      );
+    } else if (models.every((model) => (model.rate_rps ?? 0) === 0)) {
+      issues.add(["models", 0, "rate_rps"], "must be greater than 0 for some model; was 0 for all");
+    }
+  } else if (RATED.has(process) && total === undefined && steps === undefined) {
+    issues.add(
+      ["arrivals", "rate_rps"],
+      "is required: a total here, or steps, or rate_rps of every model; was missing",
+    );
+  }
+  if (steps !== undefined && total === undefined && steps.every((step) => step.rate_rps === 0)) {
+    issues.add(["arrivals", "steps"], "must have a rate_rps greater than 0 in some step; was 0 in all");
+  }
+  if (scenario.popularity !== undefined && withShare > 0) {
+    const index = firstWith("share");
+    issues.add(
+      ["popularity"],
+      `must not stand beside models[${index}].share (${models[index]!.share}); was ${formatValue(scenario.popularity)}`,
+    );
+  }
+  if (process === "replay") {
+    if (scenario.popularity !== undefined) {
+      issues.add(["popularity"], `does not go with process replay; was ${formatValue(scenario.popularity)}`);
+    }
+    if (withShare > 0) {
+      const index = firstWith("share");
+      issues.add(["models", index, "share"], `does not go with process replay; was ${models[index]!.share}`);
+    }
+  }
+}
+
+function checkFaults(scenario: Scenario, issues: IssueList): void {
+  const count = acceleratorCount(scenario);
+  scenario.faults.forEach((fault, index) => {
+    const at = (key: string) => ["faults", index, key];
+    if (fault.accelerator >= count) {
+      issues.add(at("accelerator"), `must be at most ${count - 1} (there are ${count}); was ${fault.accelerator}`);
+    }
+    if (fault.kind === "slow" && fault.factor === undefined) {
+      issues.add(at("factor"), "is required with kind slow; was missing");
+    }
+    if (fault.kind !== "slow" && fault.factor !== undefined) {
+      issues.add(at("factor"), `goes only with kind slow; was ${fault.factor} with ${fault.kind}`);
+    }
+    if ((fault.kind === "recover" || fault.kind === "join") && fault.for_s !== undefined) {
+      issues.add(at("for_s"), `goes only with kind fail, leave or slow; was ${fault.for_s} with ${fault.kind}`);
+    }
+  });
+}
+
+/** Decisions in one run: each is a row of the report. */
+const DECISIONS_MAX = 100_000;
+
+function checkAutoscale(scenario: Scenario, issues: IssueList): void {
+  const { autoscale } = scenario;
+  if (autoscale === undefined) return;
+  const at = (key: string) => ["autoscale", key];
+  const { min, max, initial, dry_run: isDry, interval_s: intervalS } = autoscale;
+  const count = acceleratorCount(scenario);
+  if (max !== undefined && max < min) issues.add(at("max"), `must be at least min (${min}); was ${max}`);
+  if (scenario.duration_s !== undefined && scenario.duration_s / intervalS > DECISIONS_MAX) {
+    issues.add(
+      at("interval_s"),
+      `must leave at most ${DECISIONS_MAX} decisions in duration_s (${scenario.duration_s}); was ${intervalS}`,
+    );
+  }
+  if (isDry) {
+    if (initial !== undefined) issues.add(at("initial"), `goes only with dry_run false; was ${initial} with true`);
+    return;
+  }
+  if (max !== undefined && max > count) {
+    issues.add(at("max"), `must be at most the number of accelerators (${count}); was ${max}`);
+  }
+  if (max === undefined && min > count) {
+    issues.add(at("min"), `must be at most the number of accelerators (${count}); was ${min}`);
+  }
+  if (initial !== undefined && (initial < min || initial > (max ?? count))) {
+    issues.add(at("initial"), `must be in [min, max] ([${min}, ${max ?? count}]); was ${initial}`);
+  }
+  scenario.faults.forEach(({ kind }, index) => {
+    if (kind !== "join" && kind !== "leave") return;
+    issues.add(
+      ["faults", index, "kind"],
+      `does not go with autoscale.dry_run false, which says who is there; was ${kind}`,
+    );
+  });
+}
+
+export function acceleratorCount(scenario: Scenario): number {
+  const { accelerators } = scenario;
+  if (typeof accelerators === "number") return accelerators;
+  if (!Array.isArray(accelerators)) return accelerators.count;
+  let count = 0;
+  for (const kind of accelerators) count += kind.count;
+  return count;
+}

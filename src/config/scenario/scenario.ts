@@ -1,0 +1,80 @@
+/** Scenarios: read, checked, expanded. See docs/configuration.md for every key. */
+import path from "node:path";
+import { mergePolicyOptions, type PolicyOptions, resolvePolicy } from "../policy-options.js";
+import { IssueList, parseSource, readSource, type Source } from "../source.js";
+import { validate } from "../validate.js";
+import { type ExpandedScenario, expandScenario, type ScenarioData, withRate } from "./expand-scenario.js";
+import { checkScenario } from "./scenario-rules.js";
+import { type Scenario, scenarioSchema } from "./scenario-schema.js";
+import { readRateTrace, readReplay, resolveDataFile } from "./traces.js";
+
+export type { ExpandedFault } from "./expand-faults.js";
+export {
+  type ExpandedAccelerator,
+  type ExpandedArrivals,
+  type ExpandedAutoscale,
+  type ExpandedModel,
+  type ExpandedScenario,
+  expandScenario,
+  type ScenarioData,
+  totalRate,
+  withRate,
+} from "./expand-scenario.js";
+export { type Scenario, scenarioSchema } from "./scenario-schema.js";
+
+/** What the command line may override. */
+export interface ScenarioOverrides {
+  readonly dataDir?: string | null;
+  readonly policy?: string;
+  /** Options of the policy; they add to the scenario's own unless `policy` names another one. */
+  readonly policyOptions?: PolicyOptions;
+  readonly rateRps?: number;
+  readonly seed?: number;
+  readonly durationS?: number;
+}
+
+/** Checks a scenario's text or value. @throws ConfigError listing every violation. */
+export function scenarioFrom(source: Source): Scenario {
+  const scenario = validate(scenarioSchema, source);
+  const issues = new IssueList(source);
+  checkScenario(scenario, issues);
+  issues.throwIfAny();
+  return scenario.name === undefined ? { ...scenario, name: path.parse(source.file).name } : scenario;
+}
+
+/** @param file Name for messages; a name that ends in `.json` demands JSON, any other YAML. @throws ConfigError */
+export function parseScenario(text: string, file = "scenario.yaml"): Scenario {
+  return scenarioFrom(parseSource(text, file));
+}
+
+/** Reads a scenario and the data it names, ready to run. @throws ConfigError for any fault of file, data or override. */
+export function loadScenario(file: string, overrides: ScenarioOverrides = {}): ExpandedScenario {
+  return loadScenarioFrom(readSource(file), overrides);
+}
+
+export function loadScenarioFrom(source: Source, overrides: ScenarioOverrides = {}): ExpandedScenario {
+  const scenario = override(scenarioFrom(source), overrides);
+  const expanded = expandScenario(scenario, readScenarioData(scenario, source.file, overrides.dataDir ?? null), source);
+  return overrides.rateRps === undefined ? expanded : withRate(expanded, overrides.rateRps);
+}
+
+function readScenarioData(scenario: Scenario, file: string, dataDir: string | null): ScenarioData {
+  const { trace, replay } = scenario.arrivals;
+  if (trace !== undefined) return { trace: readRateTrace(resolveDataFile(trace, file, dataDir)) };
+  if (replay !== undefined) return { replay: readReplay(resolveDataFile(replay, file, dataDir)) };
+  return {};
+}
+
+function override(scenario: Scenario, overrides: ScenarioOverrides): Scenario {
+  const name = overrides.policy ?? scenario.policy;
+  const inherited = name === scenario.policy ? scenario.policy_options : {};
+  const wanted = mergePolicyOptions(inherited, overrides.policyOptions ?? {});
+  const { policy, policyOptions } = resolvePolicy(name, wanted, "command line");
+  return {
+    ...scenario,
+    policy,
+    policy_options: policyOptions,
+    ...(overrides.seed === undefined ? {} : { seed: overrides.seed }),
+    ...(overrides.durationS === undefined ? {} : { duration_s: overrides.durationS }),
+  };
+}

@@ -1,0 +1,186 @@
+import { invariant } from "../invariant.js";
+import type { DurationUs } from "../time.js";
+
+/**
+ * How long will a batch take? The one question a latency model answers.
+ *
+ * The shape is open: a profile looks at `size` alone; a padded model has one profile per bucket and so one queue per
+ * bucket; a distribution (ORLOJ) answers a quantile `q`; a token-adaptive model (OTAS) reads `gamma`.
+ */
+export interface BatchShape {
+  readonly size: number;
+  /** OTAS: tokens added (> 0) or removed (< 0). */
+  readonly gamma?: number;
+}
+
+export interface LatencyModel {
+  /** @param q quantile in (0, 1); absent: the expected time (for a profile, the only one it has). */
+  us(shape: BatchShape, q?: number): DurationUs;
+  /** A measured execution on an accelerator of scale 1. */
+  observe(shape: BatchShape, measuredUs: DurationUs): void;
+}
+
+/** l(b) for b = 1..sizeMax as a table the hot path indexes; [0] = 0 and [sizeMax + 1] = Infinity (nothing may join). */
+export function linearTable(alphaUs: number, betaUs: number, sizeMax: number): Float64Array {
+  const table = new Float64Array(sizeMax + 2);
+  for (let size = 1; size <= sizeMax; size++) table[size] = Math.ceil(alphaUs * size + betaUs - 1e-6);
+  table[sizeMax + 1] = Number.POSITIVE_INFINITY;
+  return table;
+}
+
+/** @param timesUs l(1), l(2), ...; must be non-decreasing and positive. */
+export function measuredTable(timesUs: ArrayLike<number>): Float64Array {
+  const sizeMax = timesUs.length;
+  const table = new Float64Array(sizeMax + 2);
+  for (let size = 1; size <= sizeMax; size++) {
+    table[size] = timesUs[size - 1]!;
+    invariant(
+      table[size]! > 0 && table[size]! >= table[size - 1]!,
+      `latency table must be positive and non-decreasing at size ${size}; was ${table[size]}`,
+    );
+  }
+  table[sizeMax + 1] = Number.POSITIVE_INFINITY;
+  return table;
+}
+
+const EWMA_WEIGHT = 0.1;
+/** Least part of the profile that is tried without a measurement. */
+const HOPE_MIN = 1 / 8;
+
+/**
+ * Symphony's profile: a time per batch size, αb + β or measured, corrected online by one factor.
+ *
+ * The factor is common to all sizes: live drift (a warm cache, a noisy neighbour, a thread less) moves the whole
+ * curve, and one factor is learnt from every batch where per-size means would starve (Clockwork keeps ten samples per size).
+ *
+ * What is planned with is the mean and one standard deviation of what was measured (as in Symphony's public code): a
+ * batch planned to end at its deadline by the mean alone ends late half of the time.
+ */
+export class ProfiledLatency implements LatencyModel {
+  readonly sizeMax: number;
+  /** Present estimate: execUs[b], length sizeMax + 2; see linearTable. */
+  readonly execUs: Float64Array;
+  private readonly profileUs: Float64Array;
+  /** Mean and variance of measured over profiled time. */
+  private factor = 1;
+  private variance = 0;
+  private hopes = false;
+  /** The multiple of the profile that execUs was made with. */
+  private compiled = 1;
+  private versions = 0;
+
+  constructor(profileUs: Float64Array) {
+    this.sizeMax = profileUs.length - 2;
+    invariant(this.sizeMax >= 1, `latency table must hold at least batch size 1; held ${this.sizeMax}`);
+    this.profileUs = profileUs;
+    this.execUs = Float64Array.from(profileUs);
+  }
+
+  us(shape: BatchShape): DurationUs {
+    return this.execUs[shape.size]! as DurationUs;
+  }
+
+  /** Expected time, without the margin that plans take: what a measurement is compared with. */
+  meanUs(size: number): number {
+    return this.profileUs[size]! * this.factor;
+  }
+
+  /** Standard deviation of the times measured, relative to their mean. */
+  get spread(): number {
+    return Math.sqrt(this.variance) / this.factor;
+  }
+
+  /** @returns true when the table changed by more than 1 %, so that whoever compiled it must look again. */
+  observe(shape: BatchShape, measuredUs: DurationUs): boolean {
+    const difference = measuredUs / this.profileUs[shape.size]! - this.factor;
+    this.factor += EWMA_WEIGHT * difference;
+    this.variance = (1 - EWMA_WEIGHT) * (this.variance + EWMA_WEIGHT * difference * difference);
+    return Math.abs(this.planned - this.compiled) >= 0.01 * this.compiled && this.compile();
+  }
+
+  /** The curve is `times` as high as thought: evidence that one batch's average would take too long to believe. */
+  shift(times: number): void {
+    this.factor *= times;
+    this.variance *= times * times;
+    this.compile();
+  }
+
+  /**
+   * Forgets that it was slower than its profile: back to that. A curve that was found faster stays: the profile would
+   * refuse what was served before, and nothing would be measured that could say so.
+   *
+   * @returns false: nothing changed.
+   */
+  reset(): boolean {
+    if (this.planned <= 1) return false;
+    this.factor = 1;
+    this.variance = 0;
+    return this.compile();
+  }
+
+  /** Multiple of the profile that execUs holds now. */
+  get multiple(): number {
+    return this.compiled;
+  }
+
+  /** Plans with what a model of the same profile has learnt elsewhere (in the thread that hears of measurements). */
+  adopt(multiple: number): void {
+    this.factor = multiple;
+    this.variance = 0;
+    this.compile();
+  }
+
+  /**
+   * Plans with half of what was thought: the model is refused beside idle accelerators, so the profile may be too slow
+   * (made while others worked), and only a run can tell. @returns false: as much has been hoped for as is allowed.
+   */
+  hope(): boolean {
+    if (this.planned / 2 < HOPE_MIN) return false;
+    this.factor = this.planned / 2;
+    this.variance = 0;
+    this.hopes = true;
+    return this.compile();
+  }
+
+  /** What is planned with is hope: the next batches are of one request, and the first of them tells. */
+  get isHope(): boolean {
+    return this.hopes;
+  }
+
+  /** One measurement, and nothing before it. */
+  learnAnew(shape: BatchShape, measuredUs: DurationUs): true {
+    this.factor = measuredUs / this.profileUs[shape.size]!;
+    this.variance = 0;
+    this.hopes = false;
+    return this.compile();
+  }
+
+  private get planned(): number {
+    return this.factor + Math.sqrt(this.variance);
+  }
+
+  /** Changes whenever execUs does. */
+  get version(): number {
+    return this.versions;
+  }
+
+  private compile(): true {
+    this.versions++;
+    this.compiled = this.planned;
+    for (let size = 1; size <= this.sizeMax; size++)
+      this.execUs[size] = Math.ceil(this.profileUs[size]! * this.compiled - 1e-6);
+    return true;
+  }
+}
+
+/** Largest b in [0, sizeMax] with table[b] <= us. O(log sizeMax). */
+export function largestWithin(table: Float64Array, us: number): number {
+  let low = 0;
+  let high = table.length - 2;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (table[middle]! <= us) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
