@@ -1,4 +1,5 @@
-// Keeps the import arrows of ARCHITECTURE.md: a room may import only the rooms listed for it.
+// Keeps the import arrows of ARCHITECTURE.md: a room may import only the rooms listed for it, neighbours within a room do not
+// import each other in a circle, and no folder of src holds more than twenty files.
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { root } from "./ensure.mjs";
@@ -17,9 +18,9 @@ const rooms = {
   serve: ["core", "policies", "measure", "scaling", "wire", "config", "planning", "threads"],
   load: ["core", "measure", "wire"],
   planning: ["core", "config"],
-  report: ["core", "policies", "measure", "sim", "config"],
+  capacity: ["core", "policies", "measure", "sim", "config"],
   bench: any,
-  reproduce: ["core", "policies", "measure", "sim", "config", "report", "planning", "bench"],
+  reproduce: ["core", "policies", "measure", "sim", "config", "capacity", "planning"],
   cli: any,
 };
 // Packages that only one room may know.
@@ -34,8 +35,14 @@ const owned = {
 
 const src = path.join(root, "src");
 const problems = [];
+const FILES_MAX = 20;
+/** Folder to the folders that its production code imports. */
+const edges = new Map();
 function walk(folder) {
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+  const entries = readdirSync(folder, { withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).length;
+  if (files > FILES_MAX) problems.push(`${path.relative(src, folder)}: holds ${files} files, more than ${FILES_MAX}`);
+  for (const entry of entries) {
     const full = path.join(folder, entry.name);
     if (entry.isDirectory()) walk(full);
     else if (entry.name.endsWith(".ts")) lint(full);
@@ -52,7 +59,9 @@ function lint(file) {
   for (const match of text.matchAll(/(?:from\s+|import\s*\(\s*|import\s+)["']([^"']+)["']/g)) {
     const target = match[1];
     if (target.startsWith(".")) {
-      const to = path.relative(src, path.resolve(path.dirname(file), target)).split(path.sep)[0];
+      const toFile = path.relative(src, path.resolve(path.dirname(file), target));
+      const to = toFile.split(path.sep)[0];
+      if (!isTest) connect(path.dirname(relative), path.dirname(toFile));
       if (to !== room && allowed !== any && !isTest && !allowed?.includes(to))
         problems.push(`${relative}: ${room} may not import ${to} (${target})`);
     } else {
@@ -70,6 +79,31 @@ function lint(file) {
   )
     problems.push(`${relative}: randomness and time are passed in`);
 }
+/** An import between neighbours is one between the folders that hold them, where the ways from their common folder part. */
+function connect(from, to) {
+  const [a, b] = [from.split(path.sep), to.split(path.sep)];
+  let depth = 0;
+  while (depth < a.length && depth < b.length && a[depth] === b[depth]) depth++;
+  if (depth === a.length || depth === b.length) return; // a room and a room within it
+  const [x, y] = [a, b].map((parts) => parts.slice(0, depth + 1).join("/"));
+  if (tangled.has(a.slice(0, depth).join("/"))) return;
+  if (!edges.has(x)) edges.set(x, new Set());
+  edges.get(x).add(y);
+}
+/** Rooms whose own rooms still import each other in circles, by their types. */
+const tangled = new Set(["serve"]);
+function circles() {
+  const done = new Set();
+  const visit = (room, way) => {
+    if (way.includes(room)) problems.push(`circle of rooms: ${[...way.slice(way.indexOf(room)), room].join(" -> ")}`);
+    else if (!done.has(room)) {
+      for (const next of edges.get(room) ?? []) visit(next, [...way, room]);
+      done.add(room);
+    }
+  };
+  for (const room of edges.keys()) visit(room, []);
+}
 walk(src);
+circles();
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) process.exit(1);

@@ -33,5 +33,5 @@ export { simulate } from "./sim/simulate.js";
 export { WorkerHost } from "./threads/hosts.js";
 export { createMemory } from "./threads/memory.js";
 export { type RunOptions, type RunRecord, replayRun } from "./threads/replay.js";
-export { type ModelSpec, ThreadedScheduler, type ThreadedSink } from "./threads/threaded-scheduler.js";
+export { type ThreadedModel, ThreadedScheduler, type ThreadedSink } from "./threads/threaded-scheduler.js";
 export { ServingError } from "./wire/serving-error.js";

@@ -10,8 +10,8 @@ import { createHash } from "node:crypto";
 import { expandScenario, parseScenario } from "../config/scenario/scenario.js";
 import { mean } from "../measure/statistics.js";
 import { simulate } from "../sim/simulate.js";
+import type { BenchResult, BenchSize } from "./bench-result.js";
 import { type LoadSteps, runLoadSteps } from "./load-steps.js";
-import type { BenchResult, BenchSize } from "./scheduling/core-bench.js";
 
 const RATES_RPS = [60, 240, 30];
 const STEP_MS = 60_000;

@@ -1,5 +1,5 @@
 /** What `rubato bench` can run. Heavy rooms are loaded when a benchmark runs, not when it is listed. */
-import type { BenchResult } from "./scheduling/core-bench.js";
+import type { BenchResult } from "./bench-result.js";
 
 export interface BenchOptions {
   /** Work relative to the full size. */

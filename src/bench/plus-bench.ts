@@ -2,23 +2,23 @@
  * How much better than Symphony's `deferred` is `deferred+`, and how much better could anything be?
  *
  * Peak goodput (every model at most 1 % bad, Poisson unless said, no network delay) of deferred, deferred+, the best fixed
- * target of a sweep (the "fixed window"), eager with the better of two drop rules, and the bounds of report/bounds.ts.
+ * target of a sweep (the "fixed window"), eager with the better of two drop rules, and the bounds of capacity/bounds.ts.
  * Nothing of deferred+ is set per case. Not a measure of speed; the figures do not depend on the machine.
  */
 import { createHash } from "node:crypto";
+import { clairvoyantPeakRps, fluidBoundRps } from "../capacity/bounds.js";
+import { gatheringBoundRps } from "../capacity/gathering.js";
+import { type PeakGoodput, peakGoodput } from "../capacity/goodput.js";
+import { roughPeak } from "../capacity/rough-peak.js";
+import { staggeredCapacityRps } from "../capacity/scenario-goodput.js";
 import { type ExpandedScenario, expandScenario, scenarioFrom, withRate } from "../config/scenario/scenario.js";
 import { sourceOf } from "../config/source.js";
 import { tInterval95 } from "../measure/statistics.js";
-import { clairvoyantPeakRps, fluidBoundRps } from "../report/bounds.js";
-import { gatheringBoundRps } from "../report/gathering.js";
-import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
-import { roughPeak } from "../report/rough-peak.js";
-import { staggeredCapacityRps } from "../report/scenario-goodput.js";
 import { fieldsOf, nameOf, sampleCases } from "../reproduce/symphony/fig7/fig7-cases.js";
 import { stream } from "../sim/random.js";
 import { simulateBadRates } from "../sim/simulate.js";
+import type { BenchResult } from "./bench-result.js";
 import type { BenchOptions } from "./benches.js";
-import type { BenchResult } from "./scheduling/core-bench.js";
 
 type Options = Readonly<Record<string, unknown>>;
 type Fields = Readonly<Record<string, unknown>>;

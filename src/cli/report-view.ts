@@ -1,6 +1,7 @@
 /** A report for people. The `--json` form is the report itself; this shows what a reader looks for first. */
+
+import type { GoodputReport } from "../capacity/scenario-goodput.js";
 import type { AutoscaleReport, LatencyQuantiles, OutcomeNumbers, Report } from "../measure/report.js";
-import type { GoodputReport } from "../report/scenario-goodput.js";
 import { formatNumber, formatPercent, renderPairs, renderTable } from "./table.js";
 
 const right = (title: string) => ({ title, align: "right" }) as const;

@@ -63,7 +63,7 @@ function setUp() {
       queueAdded: () => {},
       queueRemoved: () => {},
       offerChanged: () => {},
-      accelerated: () => {},
+      available: () => {},
       withdrawn: () => {},
       nextWakeAt: Number.POSITIVE_INFINITY,
       wake: () => {},

@@ -239,7 +239,7 @@ export interface Arbiter {
   queueRemoved(key: QueueKey): void;
   offerChanged(key: QueueKey, at: number): void;
   /** It can take a batch: it joined, or all or all but one of its batches ended. */
-  accelerated(id: AcceleratorId, at: number): void;
+  available(id: AcceleratorId, at: number): void;
   /** It takes no more batches. */
   withdrawn(id: AcceleratorId, at: number): void;
   /** Earliest moment at which `wake` has something to do; Infinity when nothing waits on time. */

@@ -198,7 +198,7 @@ export class Scheduler implements CoreView {
   join(accelerator: AcceleratorId, scale: number, at: number): void {
     this.advance(at);
     this.accelerators.join(accelerator, scale, at);
-    this.arbiter.accelerated(accelerator, at);
+    this.arbiter.available(accelerator, at);
     this.queueSide.planChanged(at);
   }
 
@@ -320,12 +320,12 @@ export class Scheduler implements CoreView {
     this.acceleratorSide.free(batch, freedAt, at);
     this.batchesOf[key] = this.batchesOf[key]! - 1;
     if (this.batchesOf[key] === 0 && this.queueSide.queues[key] === undefined) this.freeKeys.push(key);
-    if (accelerators.present[accelerator] === 1) this.arbiter.accelerated(accelerator, at);
+    if (accelerators.present[accelerator] === 1) this.arbiter.available(accelerator, at);
   }
 
   private giveChances(at: number): void {
     const isReplanned = this.acceleratorSide.giveChances(at, (id) => {
-      if (this.accelerators.inFlight(id) === 0) this.arbiter.accelerated(id, at);
+      if (this.accelerators.inFlight(id) === 0) this.arbiter.available(id, at);
     });
     if (isReplanned) this.queueSide.planChanged(at);
   }

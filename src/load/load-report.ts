@@ -5,7 +5,7 @@ import type { LatencyQuantiles, Report } from "../measure/report.js";
 import type { LoadReason } from "./answer.js";
 import { meanRate } from "./arrivals.js";
 import { ErrorTexts } from "./error-texts.js";
-import { type GeneratorResult, targetNames } from "./inputs/generator.js";
+import { type GeneratorResult, targetNames } from "./generator.js";
 import type { LoadOptions } from "./load-options.js";
 import type { Target } from "./target.js";
 

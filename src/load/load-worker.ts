@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { TimeUs } from "../core/time.js";
 import { ServingError } from "../wire/serving-error.js";
-import { Generator, type GeneratorResult, type Progress } from "./inputs/generator.js";
+import { Generator, type GeneratorResult, type Progress } from "./generator.js";
 import type { LoadOptions } from "./load-options.js";
 
 export interface LoadWorkerData {

@@ -3,7 +3,7 @@ import { after, durationUs } from "../core/time.js";
 import { Histogram } from "../measure/histogram.js";
 import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
-import { collectorOf, Generator, type GeneratorResult, type Progress } from "./inputs/generator.js";
+import { collectorOf, Generator, type GeneratorResult, type Progress } from "./generator.js";
 import { checkLoadOptions, type LoadOptions } from "./load-options.js";
 import { type LoadReport, makeLoadReport } from "./load-report.js";
 import type { FromLoadWorker, LoadWorkerData, ToLoadWorker } from "./load-worker.js";

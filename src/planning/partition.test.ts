@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { anyProblem, bruteForce } from "../../test/support/plans.js";
 import { stream } from "../sim/random.js";
+import { zooConfiguration } from "./comparison/zoo-configuration.js";
 import { greedyPlan } from "./greedy.js";
 import { measurePlan, objectiveFloor } from "./measure.js";
 import { partition } from "./partition.js";
 import { type PlanInput, type PlanModel, planProblem } from "./problem.js";
-import { zooConfiguration } from "./zoo-configuration.js";
 
 /** Rounds and nodes end these searches, not time, so that they end alike on every machine. */
 const BY_ROUNDS = { timeLimitMs: 600_000, roundsMax: 2, nodesMax: 50 };

@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { anyProblem } from "../../test/support/plans.js";
 import { stream } from "../sim/random.js";
+import { randomSearch } from "./comparison/random-search.js";
 import { greedyPlan } from "./greedy.js";
 import { descend, exchangePairs, kick, reroute, sharpen } from "./local-search.js";
 import { measurePlan } from "./measure.js";
 import { Placement } from "./placement.js";
 import { planProblem, sum } from "./problem.js";
-import { randomSearch } from "./random-search.js";
 
 const anyPlacement = anyProblem({ models: 12, clusters: 4 }).chain((problem) =>
   fc.record({

@@ -1,6 +1,6 @@
 /** A thread that runs points, one at a time. */
 import { parentPort } from "node:worker_threads";
-import type { ThreadAnswer } from "../report/thread-pool.js";
+import type { ThreadAnswer } from "../capacity/thread-pool.js";
 import type { Point } from "./point.js";
 import { runPoint } from "./run-point.js";
 

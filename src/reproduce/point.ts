@@ -48,7 +48,7 @@ export interface SweepPoint extends Simulated {
   readonly with_least?: boolean;
 }
 
-/** What no scheduler exceeds, whatever it knows (report/bounds.ts). */
+/** What no scheduler exceeds, whatever it knows (capacity/bounds.ts). */
 export interface BoundPoint {
   readonly kind: "bound";
   readonly scenario: ScenarioFields;

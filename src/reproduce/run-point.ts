@@ -1,7 +1,11 @@
 /** Runs one point: a function of the point alone, except for what is measured by the clock (plan, core). */
 
-import { comparePlans } from "../bench/plan-bench.js";
-import { coreThroughput } from "../bench/scheduling/core-bench.js";
+import { fluidBoundRps } from "../capacity/bounds.js";
+import { timeCoreRun } from "../capacity/core-throughput.js";
+import { gatheringBoundRps, leastBusy, leastUtilization } from "../capacity/gathering.js";
+import { type PeakGoodput, peakGoodput } from "../capacity/goodput.js";
+import { type RoughPeak, roughPeak } from "../capacity/rough-peak.js";
+import { staggeredCapacityRps } from "../capacity/scenario-goodput.js";
 import { mergePolicyOptions, resolvePolicy } from "../config/policy-options.js";
 import {
   type ExpandedScenario,
@@ -15,12 +19,9 @@ import type { CollectorSnapshot } from "../measure/collector.js";
 import { Histogram } from "../measure/histogram.js";
 import { combineReports, type Report } from "../measure/report.js";
 import { tInterval95 } from "../measure/statistics.js";
+import { comparePlans } from "../planning/comparison/compare-plans.js";
 import type { PlanMeasure } from "../planning/measure.js";
-import { fluidBoundRps } from "../report/bounds.js";
-import { gatheringBoundRps, leastBusy, leastUtilization } from "../report/gathering.js";
-import { type PeakGoodput, peakGoodput } from "../report/goodput.js";
-import { type RoughPeak, roughPeak } from "../report/rough-peak.js";
-import { staggeredCapacityRps } from "../report/scenario-goodput.js";
+import { stream } from "../sim/random.js";
 import { simulate, simulateBadRates, simulateOutcomes } from "../sim/simulate.js";
 import { Series, Timeline } from "./observed-simulation.js";
 import type {
@@ -70,7 +71,9 @@ export async function runPoint(point: Point): Promise<PointResult> {
     case "plan":
       return runPlan(point);
     case "core":
-      return { arrivals_per_cpu_s: coreThroughput(point.models, point.accelerators, point.requests) };
+      return {
+        arrivals_per_cpu_s: point.requests / timeCoreRun(point.models, point.accelerators, point.requests).cpuS,
+      };
   }
 }
 
@@ -285,7 +288,7 @@ function choiceChecked(choice: Choice): Choice {
 }
 
 async function runPlan(point: PlanPoint): Promise<PlanResult> {
-  const { plan, greedy, random, randomDrawn } = await comparePlans(point.seed, point.time_limit_ms);
+  const { plan, greedy, random, randomDrawn } = await comparePlans(point.seed, point.time_limit_ms, stream);
   return {
     plan: imbalance(plan),
     greedy: imbalance(greedy),

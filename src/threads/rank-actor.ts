@@ -244,7 +244,7 @@ export class RankActor implements ArbiterView {
     switch (cells[from]) {
       case is.JOIN:
         this.accelerators.join(a, cells[from + 2]!, now);
-        this.arbiter.accelerated(a, now);
+        this.arbiter.available(a, now);
         this.fleetChanged();
         break;
       case is.LEAVE:
@@ -366,7 +366,7 @@ export class RankActor implements ArbiterView {
       ? side.measured(batch, side.batches.queue[batch]!, toldEndAt - startAt, now)
       : accelerators.unmeasured(accelerator, now);
     side.free(batch, endAt, now);
-    if (accelerators.present[accelerator] === 1) this.arbiter.accelerated(accelerator, now);
+    if (accelerators.present[accelerator] === 1) this.arbiter.available(accelerator, now);
     if (isReplanned) this.fleetChanged();
   }
 
@@ -459,7 +459,7 @@ export class RankActor implements ArbiterView {
     const isReplanned = this.side.giveChances(
       now,
       (id) => {
-        if (this.accelerators.inFlight(id) === 0) this.arbiter.accelerated(id, now);
+        if (this.accelerators.inFlight(id) === 0) this.arbiter.available(id, now);
       },
       // Told though nothing may have changed: from now on the queue says anew when it gives requests up.
       (key) => {

@@ -11,7 +11,7 @@ import type { RunOptions, RunRecord, ThreadRecord } from "./replay.js";
 
 export type ModelId = number;
 
-export interface ModelSpec {
+export interface ThreadedModel {
   /** l(1), l(2), ... on an accelerator of scale 1, µs. */
   readonly execUs: readonly number[];
   readonly sloUs: number;
@@ -47,7 +47,7 @@ export interface ThreadedSink {
 }
 
 interface Model {
-  readonly spec: ModelSpec;
+  readonly spec: ThreadedModel;
   /** Its queues that take requests, in turn. */
   keys: number[];
   next: number;
@@ -175,7 +175,7 @@ export class ThreadedScheduler implements PortSink {
   // Models
 
   /** @param on threads that get a queue of it each; one named twice gets two. */
-  addModel(spec: ModelSpec, on: readonly number[]): ModelId {
+  addModel(spec: ThreadedModel, on: readonly number[]): ModelId {
     let model = this.models.indexOf(undefined);
     if (model < 0) model = this.models.length;
     invariant(on.length > 0, "a model must be on at least one thread");
@@ -455,7 +455,7 @@ export class ThreadedScheduler implements PortSink {
     this.models[model] = undefined;
   }
 
-  private addQueue(model: ModelId, spec: ModelSpec, thread: number): number {
+  private addQueue(model: ModelId, spec: ThreadedModel, thread: number): number {
     const port = this.ports[thread];
     invariant(port !== undefined && !this.stopping.has(thread), `no queue thread ${thread}`);
     const key = this.freeKeys.pop() ?? this.keysUsed++;

@@ -1,6 +1,6 @@
 /** One table of limits: each holds at both doors, with the same answer, and one below it both go on to the model. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { BytesElements, INFER_LIMITS } from "../../src/wire/infer/infer-limits.js";
+import { BytesElements, INFER_LIMITS } from "../../src/wire/infer-limits.js";
 import { type Doors, fp32, grpcInfer, openDoors } from "./harness.js";
 
 let doors: Doors;

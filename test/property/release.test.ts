@@ -1,5 +1,5 @@
 /**
- * The one rule of all that is learnt (core/latency/release): after any history of stalls, crashes and hopeless deadlines, an idle
+ * The one rule of all that is learnt (core/release): after any history of stalls, crashes and hopeless deadlines, an idle
  * system serves a request that can be in time again, soon. In virtual time, with the scheduler and the meters of the server.
  */
 import fc from "fast-check";
@@ -14,7 +14,6 @@ const START = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
 /** The truth, once all is well. */
 const ALPHA_US = 1000;
 const BETA_US = 4000;
-const ALONE_US = ALPHA_US + BETA_US;
 const DELAY_US = 100;
 /** Plans follow delays by steps: who waits until the last moment is a few µs late. That is not what is tested here. */
 const SLIP_US = 300;
@@ -72,10 +71,7 @@ class Rig implements CommandSink {
   /** Time passes, and what is due happens. */
   until(end: number): void {
     for (;;) {
-      const first = this.running.reduce(
-        (best, each) => (each.endAt < best ? each.endAt : best),
-        Number.POSITIVE_INFINITY,
-      );
+      const first = this.running.reduce((best, each) => Math.min(best, each.endAt), Number.POSITIVE_INFINITY);
       const next = Math.min(first, Math.max(this.at, this.scheduler.nextWakeAt));
       if (next > end) break;
       this.at = next;

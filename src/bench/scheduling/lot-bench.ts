@@ -5,7 +5,9 @@
  * per processor-second over the lot, at an SLO that leaves no room for long ones. Not for: a machine that does anything else
  * meanwhile (beside what it was built for, the plan keeps only STALL_US for threads that run late).
  */
-import { ALPHA_MS, BATCH_MAX, BETA_MS, type BenchResult, RATE_PER_ACCELERATOR, SLO_MS } from "./core-bench.js";
+
+import { ALPHA_MS, BATCH_MAX, BETA_MS, RATE_PER_ACCELERATOR, SLO_MS } from "../../sim/core-run.js";
+import type { BenchResult } from "../bench-result.js";
 import { runThreadedLoad, type ThreadedLoadResult } from "./threaded-load.js";
 
 /** Below this the figure is that of a scheduler that does not hold its load. */

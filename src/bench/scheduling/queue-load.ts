@@ -1,13 +1,13 @@
 /** Queue threads that make their own load, and one rank: how much they hold together. */
 import { Worker } from "node:worker_threads";
 import { linearTable } from "../../core/latency/latency.js";
+import { ALPHA_MS, BATCH_MAX, BETA_MS, RATE_PER_ACCELERATOR, SLO_MS } from "../../sim/core-run.js";
 import { type ActorReport, WorkerHost } from "../../threads/hosts.js";
 import { createMemory } from "../../threads/memory.js";
 import * as is from "../../threads/messages.js";
 import type { RunOptions } from "../../threads/replay.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { RingWriter } from "../../wire/ring.js";
-import { ALPHA_MS, BATCH_MAX, BETA_MS, RATE_PER_ACCELERATOR, SLO_MS } from "./core-bench.js";
 import type { QueueLoadData, QueueLoadReport } from "./queue-load-thread.js";
 
 export interface QueueLoadOptions {

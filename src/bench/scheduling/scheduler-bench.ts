@@ -11,7 +11,9 @@ import path from "node:path";
 import { GCProfiler, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Figure, LineRow } from "../../reproduce/figure.js";
-import { type BenchResult, benchCore, CoreRun, RATE_PER_ACCELERATOR } from "./core-bench.js";
+import { CoreRun, RATE_PER_ACCELERATOR } from "../../sim/core-run.js";
+import type { BenchResult } from "../bench-result.js";
+import { benchCore } from "./core-bench.js";
 import { IN_TIME, measureLots, measureThreads } from "./lot-bench.js";
 import { runQueueLoad } from "./queue-load.js";
 

@@ -6,8 +6,8 @@
  * they read. Not for: capacity (the client shares the machine), scheduling, large bodies.
  */
 import { createHash } from "node:crypto";
+import type { BenchResult, BenchSize } from "../bench-result.js";
 import { BenchChild } from "../child.js";
-import type { BenchResult, BenchSize } from "../scheduling/core-bench.js";
 import { encodeProbe } from "../scheduling/probe-messages.js";
 import type { ProbeResult } from "../scheduling/probe-run.js";
 import type { EchoKind } from "./echo.js";

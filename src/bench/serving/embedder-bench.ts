@@ -16,7 +16,7 @@ import type { LoadReport } from "../../load/load-report.js";
 import { runLoad } from "../../load/run-load.js";
 import { mean, standardDeviation } from "../../measure/statistics.js";
 import { interpolateTable, type ModelProfile } from "../../serve/models/model-profile.js";
-import type { BenchResult, BenchSize } from "../scheduling/core-bench.js";
+import type { BenchResult, BenchSize } from "../bench-result.js";
 import { type PolicyModel, writeEmbedder } from "./embedder-repository.js";
 import { temporaryFolder } from "./identity-repository.js";
 import { sentenceLengths } from "./sentence-lengths.js";

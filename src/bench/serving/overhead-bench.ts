@@ -12,8 +12,8 @@
  * Not for: capacity planning (client and server share the machine), models that batch, many connections.
  */
 import { createHash } from "node:crypto";
+import type { BenchResult, BenchSize } from "../bench-result.js";
 import { BenchChild } from "../child.js";
-import type { BenchResult, BenchSize } from "../scheduling/core-bench.js";
 import { encodeProbe, type ProbeRequest } from "../scheduling/probe-messages.js";
 import type { ProbeResult } from "../scheduling/probe-run.js";
 import { type IdentityModel, temporaryFolder, writeIdentityModels } from "./identity-repository.js";

@@ -10,6 +10,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { type PeakGoodput, peakGoodputAsync } from "../../capacity/goodput.js";
+import { staggeredCapacityRps } from "../../capacity/scenario-goodput.js";
+import { SimulationPool } from "../../capacity/simulation-pool.js";
 import type { ExpandedScenario } from "../../config/scenario/scenario.js";
 import {
   decodeLog,
@@ -29,11 +32,8 @@ import type { NetworkDelays } from "../../core/policy.js";
 import { durationUs } from "../../core/time.js";
 import { decodeWindow, LIVE_DEFAULTS } from "../../policies/live.js";
 import { groupPolicy } from "../../policies/registry.js";
-import { type PeakGoodput, peakGoodputAsync } from "../../report/goodput.js";
-import { staggeredCapacityRps } from "../../report/scenario-goodput.js";
-import { SimulationPool } from "../../report/simulation-pool.js";
 import { simulateBadRates } from "../../sim/simulate.js";
-import type { BenchResult } from "../scheduling/core-bench.js";
+import type { BenchResult } from "../bench-result.js";
 import { serveProcess } from "./served-process.js";
 
 export interface ParitySetting {

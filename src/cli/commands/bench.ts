@@ -1,8 +1,8 @@
 /** `rubato bench`: what it costs, in numbers that can be compared. */
 import { availableParallelism, cpus } from "node:os";
 import { Command } from "commander";
+import type { BenchResult } from "../../bench/bench-result.js";
 import { BENCHES, type Bench } from "../../bench/benches.js";
-import type { BenchResult } from "../../bench/scheduling/core-bench.js";
 import { dataDirOf } from "../../config/scenario/traces.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { RunFailed } from "../exit.js";

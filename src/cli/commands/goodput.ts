@@ -1,7 +1,7 @@
 /** `rubato goodput`: the highest rate that a scenario's system serves in time. */
 import { Command } from "commander";
+import type { ScenarioGoodputOptions } from "../../capacity/scenario-goodput.js";
 import { ConfigError } from "../../config/config-error.js";
-import type { ScenarioGoodputOptions } from "../../report/scenario-goodput.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { integerWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
@@ -55,9 +55,9 @@ Examples:
         throw new ConfigError(file, [{ line: null, field: "arrivals.process", message }]);
       }
       const [{ scenarioGoodput, baselineGoodputs }, { SimulationPool }, { boundsOf }] = await Promise.all([
-        import("../../report/scenario-goodput.js"),
-        import("../../report/simulation-pool.js"),
-        import("../../report/bounds.js"),
+        import("../../capacity/scenario-goodput.js"),
+        import("../../capacity/simulation-pool.js"),
+        import("../../capacity/bounds.js"),
       ]);
       const { policy, policyOptions } = scenario;
       let quietUntil = 0;

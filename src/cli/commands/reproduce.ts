@@ -82,7 +82,7 @@ async function reproduce(what: string, options: ReproduceOptions, output: Output
       import("../../reproduce/report.js"),
       import("../../reproduce/point.js"),
       import("../../reproduce/run-point.js"),
-      import("../../report/thread-pool.js"),
+      import("../../capacity/thread-pool.js"),
     ]);
   const planned = experimentsNamed(what).map((experiment) => ({ experiment, plan: experiment.plan(options.size) }));
   const plans = planned.map(({ plan }) => plan);

@@ -1,8 +1,8 @@
 import type { QueueKey, QueueSpec } from "../policy.js";
+import { Release } from "../release.js";
 import type { AcceleratorId, AcceleratorTable } from "../tables/accelerator-table.js";
 import type { DurationUs } from "../time.js";
 import type { ProfiledLatency } from "./latency.js";
-import { Release } from "./release.js";
 
 /** A measurement this many times off the expected one is a step, not a fluctuation. */
 const STEP = 1.5;

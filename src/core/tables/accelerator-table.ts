@@ -1,5 +1,5 @@
 import { invariant } from "../invariant.js";
-import { pauseUs } from "../latency/release.js";
+import { pauseUs } from "../release.js";
 
 /** Index of an accelerator in its scheduler; stable while it comes and goes. */
 export type AcceleratorId = number;

@@ -1,8 +1,8 @@
 import { ServingError } from "../../wire/serving-error.js";
 import { DATATYPES, type Datatype, type Tensor } from "../../wire/tensors/tensor.js";
 import { bytesFromJson } from "../../wire/tensors/tensor-json.js";
-import type { ModelMetadata } from "../senders/metadata.js";
 import type { Sample } from "./inputs.js";
+import type { ModelMetadata } from "./metadata.js";
 
 /**
  * Requests from a file: JSON lines, each an Open Inference Protocol request body (`{"inputs": [{name, shape, datatype,

@@ -1,7 +1,7 @@
 /** Makes the inputs that load is sent with, once, before the run: nothing is made or encoded per request. */
 import { ServingError } from "../../wire/serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "../../wire/tensors/tensor.js";
-import type { ModelMetadata, TensorMetadata } from "../senders/metadata.js";
+import type { ModelMetadata, TensorMetadata } from "./metadata.js";
 import { randomStream } from "./random.js";
 
 /** The inputs of one request. */

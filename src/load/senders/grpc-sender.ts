@@ -8,7 +8,7 @@ import {
 import { ERROR_CODES, ServingError } from "../../wire/serving-error.js";
 import { type Answer, answerFailed, answerOf, GRPC_OK, readErrorBody } from "../answer.js";
 import type { Sample } from "../inputs/inputs.js";
-import { type ModelMetadata, parseMetadata } from "./metadata.js";
+import { type ModelMetadata, parseMetadata } from "../inputs/metadata.js";
 import type { AnswerHandler, Sender, SenderOptions, Ticket } from "./sender.js";
 
 const { modelInfer, modelMetadata } = GRPCInferenceServiceService;

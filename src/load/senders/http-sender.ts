@@ -10,8 +10,8 @@ import {
   readErrorBody,
 } from "../answer.js";
 import type { Sample } from "../inputs/inputs.js";
+import { type ModelMetadata, parseMetadata } from "../inputs/metadata.js";
 import { encodeHttpBody, type HttpBody } from "./http-body.js";
-import { type ModelMetadata, parseMetadata } from "./metadata.js";
 import type { AnswerHandler, Sender, SenderOptions, Ticket } from "./sender.js";
 
 /** Of an error body, this much is read for its reason. */

@@ -1,7 +1,7 @@
 import type { Answer } from "../answer.js";
 import type { Sample } from "../inputs/inputs.js";
+import type { ModelMetadata } from "../inputs/metadata.js";
 import type { Target } from "../target.js";
-import type { ModelMetadata } from "./metadata.js";
 
 /** One request under way. */
 export interface Ticket {

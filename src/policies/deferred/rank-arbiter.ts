@@ -134,7 +134,7 @@ export class RankArbiter implements Arbiter {
     this.planLook(at);
   }
 
-  accelerated(id: AcceleratorId, at: number): void {
+  available(id: AcceleratorId, at: number): void {
     const { accelerators } = this.core;
     const inFlight = accelerators.inFlight(id);
     this.refused.remove(id);
@@ -308,7 +308,7 @@ export class RankArbiter implements Arbiter {
     const inFlight = accelerators.inFlight(id);
     if (isTaken) {
       // Taken behind a batch, it is full; if that batch has ended since, it holds one.
-      if (inFlight <= 1) this.accelerated(id, at);
+      if (inFlight <= 1) this.available(id, at);
       return;
     }
     if (asked === ASKED_AHEAD && inFlight > 0) this.declinedAhead(key, id, isStillOffered);
@@ -316,7 +316,7 @@ export class RankArbiter implements Arbiter {
     else {
       // It is not what was refused any more.
       if (isStillOffered) this.reopen(key);
-      this.accelerated(id, at);
+      this.available(id, at);
     }
   }
 

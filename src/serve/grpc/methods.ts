@@ -1,6 +1,6 @@
 /** The methods of GRPCInferenceService but inference: health, metadata, configuration, statistics, repository. */
 import type { handleUnaryCall, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
-import type { ParameterValue } from "../../wire/infer/infer-parameters.js";
+import type { ParameterValue } from "../../wire/infer-parameters.js";
 import {
   type GRPCInferenceServiceServer,
   ModelConfigResponse,

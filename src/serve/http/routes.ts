@@ -1,7 +1,7 @@
 /** Every path but inference: health, metadata, configuration, statistics, repository, metrics. */
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
-import { describe, type Parameters, readParameters } from "../../wire/infer/infer-parameters.js";
 import { checkJsonBounds } from "../../wire/infer/json-bounds.js";
+import { describe, type Parameters, readParameters } from "../../wire/infer-parameters.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, EXTENSIONS, notSupported, SERVER_NAME } from "../door.js";
 import { modelConfigJson, modelMetadata } from "../repository/model-config.js";

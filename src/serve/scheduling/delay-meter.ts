@@ -1,5 +1,5 @@
-import { Release } from "../../core/latency/release.js";
 import type { NetworkDelays } from "../../core/policy.js";
+import { Release } from "../../core/release.js";
 
 /**
  * Share of batches that the allowance is to cover: an accelerator that starts late makes the head of its batch late, and

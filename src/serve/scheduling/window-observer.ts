@@ -32,7 +32,7 @@ export class WindowObserver {
         windows.changed(key, isNone ? Number.POSITIVE_INFINITY : offers.opensAt[key]! - offers.leadUs[key]!, at);
         arbiter.offerChanged(key, at);
       },
-      accelerated: (id, at) => arbiter.accelerated(id, at),
+      available: (id, at) => arbiter.available(id, at),
       withdrawn: (id, at) => arbiter.withdrawn(id, at),
       get nextWakeAt() {
         return arbiter.nextWakeAt;

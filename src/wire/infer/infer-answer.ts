@@ -2,11 +2,11 @@
  * The body of an HTTP inference response: JSON, then the bytes of the outputs that go back as binary.
  */
 
+import type { Parameters } from "../infer-parameters.js";
 import type { ErrorDetails, ServingError } from "../serving-error.js";
 import type { Tensor } from "../tensors/tensor.js";
 import { jsonFromBytes } from "../tensors/tensor-json.js";
 import type { OutputFormat } from "./infer-body.js";
-import type { Parameters } from "./infer-parameters.js";
 
 /** What a model answered (serve's InferReply is one). */
 export interface InferAnswer {

@@ -5,12 +5,12 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { DurationUs } from "../../core/time.js";
+import { BytesElements, checkLength, INFER_LIMITS, tooMany } from "../infer-limits.js";
+import { describe, type Parameters, readParameters, readTimeoutUs } from "../infer-parameters.js";
 import { ServingError } from "../serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "../tensors/tensor.js";
 import { checkTensorBytes, packBytes, readDatatype, readShape } from "../tensors/tensor-bytes.js";
 import { bytesFromJson, mayHaveLostDigits } from "../tensors/tensor-json.js";
-import { BytesElements, checkLength, INFER_LIMITS, tooMany } from "./infer-limits.js";
-import { describe, type Parameters, readParameters, readTimeoutUs } from "./infer-parameters.js";
 import { checkJsonBounds } from "./json-bounds.js";
 import { parseLossless } from "./lossless-json.js";
 

@@ -5,6 +5,14 @@
  * mirrors the request, unless the request parameter `binary_data_output` says raw (true) or typed (false).
  */
 import type { DurationUs } from "../../core/time.js";
+import { BytesElements, checkLength, INFER_LIMITS } from "../infer-limits.js";
+import {
+  checkParameterLength,
+  NO_PARAMETERS,
+  type Parameters,
+  type ParameterValue,
+  readTimeoutUs,
+} from "../infer-parameters.js";
 import {
   type InferParameter,
   InferTensorContents,
@@ -18,14 +26,6 @@ import { checkTensorBytes, packBytes, readDatatype, readShape, unpackBytes } fro
 import { typedView } from "../tensors/tensor-json.js";
 import type { InferAnswer } from "./infer-answer.js";
 import { refuseOutputExtensions, refuseSharedMemory } from "./infer-body.js";
-import { BytesElements, checkLength, INFER_LIMITS } from "./infer-limits.js";
-import {
-  checkParameterLength,
-  NO_PARAMETERS,
-  type Parameters,
-  type ParameterValue,
-  readTimeoutUs,
-} from "./infer-parameters.js";
 
 export interface InferMessage {
   readonly model: string;

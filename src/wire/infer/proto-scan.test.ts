@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { INFER_LIMITS } from "../infer-limits.js";
 import { type InferParameter, ModelInferRequest } from "../proto/inference.js";
 import { ServingError } from "../serving-error.js";
-import { INFER_LIMITS } from "./infer-limits.js";
 import { decodeProto } from "./infer-proto.js";
 import { checkTypedElements, scanInferRequest } from "./proto-scan.js";
 

@@ -3,8 +3,8 @@
  * anything is decoded, since decoding makes an object of each. One pass over tags and lengths; tensors are stepped over.
  */
 
+import { INFER_LIMITS, tooMany, UTF8_BYTES_MAX } from "../infer-limits.js";
 import { ServingError } from "../serving-error.js";
-import { INFER_LIMITS, tooMany, UTF8_BYTES_MAX } from "./infer-limits.js";
 
 export interface RequestScan {
   /** It has raw_input_contents. */

@@ -2,8 +2,8 @@
  * Checks that a tensor's bytes are what its datatype and shape say, and reads and writes BYTES elements.
  */
 
-import { INFER_LIMITS, tooMany } from "../infer/infer-limits.js";
-import { describe } from "../infer/infer-parameters.js";
+import { INFER_LIMITS, tooMany } from "../infer-limits.js";
+import { describe } from "../infer-parameters.js";
 import { ServingError } from "../serving-error.js";
 import { lengthAt } from "./bytes-tensor.js";
 import { DATATYPES, type Datatype } from "./tensor.js";

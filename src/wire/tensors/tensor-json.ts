@@ -5,8 +5,8 @@
  * (as in Triton), nor have NaN and infinities: the errors say that binary data carries them.
  */
 import { isUtf8 } from "node:buffer";
-import { INFER_LIMITS } from "../infer/infer-limits.js";
-import { describe } from "../infer/infer-parameters.js";
+import { INFER_LIMITS } from "../infer-limits.js";
+import { describe } from "../infer-parameters.js";
 import { ServingError } from "../serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "./tensor.js";
 import { unpackBytes } from "./tensor-bytes.js";

@@ -9,7 +9,7 @@ import { ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { LogLevel } from "../../wire/worker-protocol.js";
 import { assemble, split } from "../batching.js";
-import { syntheticInputs } from "../emulated/synthetic.js";
+import { syntheticInputs } from "../synthetic.js";
 import { text } from "../text.js";
 import { ort } from "./onnx-runtime.js";
 import { openInitializers } from "./open-initializers.js";

@@ -51,7 +51,7 @@ export class ClockworkArbiter implements Arbiter {
     else this.open.set(key, offers.rank[key]!);
   }
 
-  accelerated(id: AcceleratorId, at: number): void {
+  available(id: AcceleratorId, at: number): void {
     const { accelerators } = this.core;
     const { scheduleAheadUs, depth, first } = this.options;
     this.withdrawn(id, at);
@@ -76,7 +76,7 @@ export class ClockworkArbiter implements Arbiter {
 
   wake(at: number): void {
     while (this.open.size > 0) {
-      if (this.full.topPriority() <= at) this.accelerated(this.full.top(), at);
+      if (this.full.topPriority() <= at) this.available(this.full.top(), at);
       else if (this.ready.size > 0) this.round(this.ready.top(), at);
       else return;
     }
@@ -89,7 +89,7 @@ export class ClockworkArbiter implements Arbiter {
       if (this.core.grant(key, id, at) >= 0) break;
       tried.push(key);
     }
-    this.accelerated(id, at);
+    this.available(id, at);
     // Who failed here stands in line with all sizes for the next accelerator.
     for (const key of tried) if (this.open.has(key)) this.core.expired(key, at);
   }

@@ -42,7 +42,7 @@ export class NexusArbiter implements Arbiter {
     else if (pin === ANY_ACCELERATOR) for (let id = 0; id < accelerators.capacity; id++) this.ask(id);
   }
 
-  accelerated(id: AcceleratorId, _at: number): void {
+  available(id: AcceleratorId, _at: number): void {
     if (this.core.accelerators.inFlight(id) > 0) return;
     this.idle.set(id, id);
     this.asked.set(id, id);

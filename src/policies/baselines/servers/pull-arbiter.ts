@@ -67,7 +67,7 @@ export class PullArbiter implements Arbiter {
     }
   }
 
-  accelerated(id: AcceleratorId, _at: number): void {
+  available(id: AcceleratorId, _at: number): void {
     if (this.core.accelerators.inFlight(id) === 0) this.idle.set(id, id);
   }
 

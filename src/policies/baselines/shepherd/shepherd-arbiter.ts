@@ -50,7 +50,7 @@ export class ShepherdArbiter implements Arbiter {
     else if (!this.isActing) this.arrivals.set(key, key);
   }
 
-  accelerated(id: AcceleratorId, _at: number): void {
+  available(id: AcceleratorId, _at: number): void {
     if (this.core.accelerators.inFlight(id) === 0) this.freed.set(id, id);
   }
 

@@ -1,22 +1,22 @@
 import { readFileSync } from "node:fs";
-import { DROPPED, FINISHED, LATE } from "../../core/outcome.js";
-import { sloUsFromMs, type TimeUs } from "../../core/time.js";
-import { type CollectorSnapshot, OutcomeCollector } from "../../measure/collector.js";
-import { Histogram, type HistogramJson } from "../../measure/histogram.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
-import { ServingError } from "../../wire/serving-error.js";
-import { type Answer, answerDropped, answerFailed, LOAD_CAUSES, LOAD_REASONS } from "../answer.js";
-import { arrivalTimes } from "../arrivals.js";
-import { ErrorTexts } from "../error-texts.js";
-import type { LoadOptions } from "../load-options.js";
-import { pace } from "../pacer.js";
-import { GrpcSender } from "../senders/grpc-sender.js";
-import { HttpSender } from "../senders/http-sender.js";
-import type { Sender, Ticket } from "../senders/sender.js";
-import { parseTarget, type Target } from "../target.js";
-import { parseDataFile } from "./data-file.js";
-import { makeSamples, parseLengths } from "./inputs.js";
-import { randomStream } from "./random.js";
+import { DROPPED, FINISHED, LATE } from "../core/outcome.js";
+import { sloUsFromMs, type TimeUs } from "../core/time.js";
+import { type CollectorSnapshot, OutcomeCollector } from "../measure/collector.js";
+import { Histogram, type HistogramJson } from "../measure/histogram.js";
+import { monotonicNow } from "../wire/clock/monotonic-clock.js";
+import { ServingError } from "../wire/serving-error.js";
+import { type Answer, answerDropped, answerFailed, LOAD_CAUSES, LOAD_REASONS } from "./answer.js";
+import { arrivalTimes } from "./arrivals.js";
+import { ErrorTexts } from "./error-texts.js";
+import { parseDataFile } from "./inputs/data-file.js";
+import { makeSamples, parseLengths } from "./inputs/inputs.js";
+import { randomStream } from "./inputs/random.js";
+import type { LoadOptions } from "./load-options.js";
+import { pace } from "./pacer.js";
+import { GrpcSender } from "./senders/grpc-sender.js";
+import { HttpSender } from "./senders/http-sender.js";
+import type { Sender, Ticket } from "./senders/sender.js";
+import { parseTarget, type Target } from "./target.js";
 
 /** What one generator measured; plain data. */
 export interface GeneratorResult {

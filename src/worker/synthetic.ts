@@ -1,8 +1,8 @@
 /** Inputs that nobody sent, for warm-up and for measuring run times. */
-import type { ModelSpec, TensorSpec } from "../../config/model.js";
-import { DATATYPES, type Datatype, elementCount, type Tensor } from "../../wire/tensors/tensor.js";
-import { packBytes } from "../../wire/tensors/tensor-bytes.js";
-import { fillBytes } from "../fill.js";
+import type { ModelSpec, TensorSpec } from "../config/model.js";
+import { DATATYPES, type Datatype, elementCount, type Tensor } from "../wire/tensors/tensor.js";
+import { packBytes } from "../wire/tensors/tensor-bytes.js";
+import { fillBytes } from "./fill.js";
 
 /** What an axis that nothing gives an extent is warmed up and profiled with; real requests correct the times. */
 export const OPEN_EXTENT = 32;

@@ -1,7 +1,7 @@
 /** The baseline of Symphony Appendix A.2: random partitions, the best that keeps every bound. */
-import type { IsOver } from "./local-search.js";
-import { measurePlan, type PlanMeasure } from "./measure.js";
-import type { Assignment, PlanProblem, Uniform } from "./problem.js";
+import type { IsOver } from "../local-search.js";
+import { measurePlan, type PlanMeasure } from "../measure.js";
+import type { Assignment, PlanProblem, Uniform } from "../problem.js";
 
 export interface RandomSearchResult {
   /** Null: none drawn kept every bound. */

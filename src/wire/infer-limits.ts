@@ -5,7 +5,7 @@
  * without them a megabyte of names costs seconds of the thread that reads, answers and dispatches everything else.
  * Bytes of tensors have their own limits: the body's, and those of the requests in flight (admission.ts).
  */
-import { ServingError } from "../serving-error.js";
+import { ServingError } from "./serving-error.js";
 
 export const INFER_LIMITS = {
   inputs: 1024,

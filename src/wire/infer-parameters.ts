@@ -1,9 +1,9 @@
 /**
  * Request parameters: a flat record of strings, numbers and booleans, and the one among them that doors read.
  */
-import type { DurationUs } from "../../core/time.js";
-import { ServingError } from "../serving-error.js";
+import type { DurationUs } from "../core/time.js";
 import { checkLength, INFER_LIMITS, tooMany } from "./infer-limits.js";
+import { ServingError } from "./serving-error.js";
 
 export type ParameterValue = string | number | boolean;
 export type Parameters = Readonly<Record<string, ParameterValue>>;

@@ -12,7 +12,7 @@ export class SimulationPool {
   /** @param threads default: one per core. */
   constructor(threads?: number) {
     // Threads run what is built, also when this file is run from its source (tests).
-    this.pool = new ThreadPool(new URL("../../dist/report/simulation-worker.js", import.meta.url), threads);
+    this.pool = new ThreadPool(new URL("../../dist/capacity/simulation-worker.js", import.meta.url), threads);
   }
 
   badRates(scenario: ExpandedScenario, rateRps: number, options: SimulateOptions): Promise<GoodputRun> {

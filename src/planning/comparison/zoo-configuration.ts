@@ -6,10 +6,10 @@
  * run needs between a tenth and a half of the weights beside them, drawn evenly; a sub-cluster may carry 1.5 times the
  * mean load and 1.5 times the mean memory, so that random search has a chance.
  */
-import { ZOO, type ZooName } from "../config/scenario/zoo.js";
-import { zooMemoryMb } from "../config/scenario/zoo-sizes.js";
-import { invariant } from "../core/invariant.js";
-import type { PlanInput, PlanModel, Uniform } from "./problem.js";
+import { ZOO, type ZooName } from "../../config/scenario/zoo.js";
+import { zooMemoryMb } from "../../config/scenario/zoo-sizes.js";
+import { invariant } from "../../core/invariant.js";
+import type { PlanInput, PlanModel, Uniform } from "../problem.js";
 
 export interface ZooConfigurationOptions {
   readonly random: Uniform;
