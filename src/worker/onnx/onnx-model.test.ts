@@ -324,7 +324,7 @@ describe("onnx model", () => {
 });
 
 describe("models from packages", () => {
-  const packages = path.resolve(import.meta.dirname, "../../node_modules");
+  const packages = path.resolve(import.meta.dirname, "../../../node_modules");
   const noise = (count: number, seed: number): number[] =>
     Array.from({ length: count }, (_, i) => Math.sin(i * 12.9898 + seed * 78.233));
 
