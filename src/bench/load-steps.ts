@@ -138,7 +138,7 @@ export async function runLoadSteps(options: LoadStepsOptions): Promise<LoadSteps
     for (let step = 0; step < ratesRps.length; step++) await run.step(step, ratesRps[step]!, (step + 1) * stepMs);
     await run.ended();
   } finally {
-    await server.stop(0, 0, monotonicNow, async () => {});
+    await server.stop(0, 0, async () => {});
   }
   if (broken !== null) throw broken;
   const exits = await server.metrics();

@@ -149,7 +149,7 @@ export async function runServer(
     httpUrl: `http://${hostText(http.host)}:${doors[0]!.port}`,
     grpcTarget: grpc === null ? null : `${hostText(grpc.host)}:${doors[1]!.port}`,
     started: server.start(),
-    stop: (quietMs, lameMs) => server.stop(config.drainUs / 1000, quietMs, monotonicNow, closeDoors, lameMs),
+    stop: (quietMs, lameMs) => server.stop(config.drainUs / 1000, quietMs, closeDoors, lameMs),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { ModelSpec } from "../config/model.js";
 import { DROP_REASONS, FAIL_DRAINING } from "../core/outcome.js";
+import { type Clock, pause, systemClock } from "../wire/clock/clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { Sliced } from "../wire/sliced.js";
 import { type ModelSource, ModelTable } from "./models/model-table.js";
@@ -47,21 +48,24 @@ export class Server implements Gateway {
   private readonly autoscaler: Autoscaler;
   readonly placement: Placement | null;
   private readonly options: ServerOptions;
+  private readonly clock: Clock;
   private phase: "starting" | "serving" | "lame-duck" | "closing" | "closed" = "starting";
   private failedLoads = 0;
   private lastCallAt = 0;
 
   constructor(options: ServerOptions) {
     this.options = options;
+    this.clock = options.clock ?? systemClock;
+    const { clock } = this;
     this.driver = new LiveDriver(options);
-    this.autoscaler = new Autoscaler(this.driver, options.pool, options.log);
+    this.autoscaler = new Autoscaler(this.driver, options.pool, options.log, clock);
     this.driver.scaling = () => this.scaling();
     const { models, pool, log, placement } = options;
     this.placement =
       placement === undefined || placement === null
         ? null
-        : new Placement(placement, pool.groups, models, this.driver.metrics.placement, log);
-    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver.models, log);
+        : new Placement(placement, pool.groups, models, this.driver.metrics.placement, log, clock);
+    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver.models, log, clock);
     this.placement?.attach(this.models);
   }
 
@@ -129,12 +133,12 @@ export class Server implements Gateway {
       try {
         const slice = values.next();
         if (slice.done === true) cancel = enter(slice.value);
-        else setImmediate(go);
+        else this.clock.soon(go);
       } catch (error) {
         handler.onError(this.refusal(call, error));
       }
     };
-    setImmediate(go);
+    this.clock.soon(go);
     return () => {
       isCancelled = true;
       cancel?.();
@@ -212,26 +216,28 @@ export class Server implements Gateway {
   async stop(
     drainMs: number,
     quietMs: number,
-    now: () => number,
     closeDoors: (graceMs: number) => Promise<void>,
     lameMs = drainMs,
   ): Promise<void> {
     if (this.phase === "closing" || this.phase === "closed") return;
     this.phase = "lame-duck";
     this.placement?.stop();
+    const { clock } = this;
+    const now = (): number => clock.now();
+    const pauseMs = (ms: number): Promise<void> => pause(clock, ms * 1000);
     const startedAt = now();
     const endsAt = startedAt + drainMs * 1000;
     const lastAt = Math.min(endsAt - this.longestUs(), startedAt + lameMs * 1000);
     const refusesAt = Math.min(endsAt, Math.max(startedAt + quietMs * 1000, lastAt));
     const isQuiet = (): boolean =>
       now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.requests.count === 0;
-    while (now() < refusesAt && !isQuiet()) await pause(Math.min(20, Math.max(1, (refusesAt - now()) / 1000)));
+    while (now() < refusesAt && !isQuiet()) await pauseMs(Math.min(20, Math.max(1, (refusesAt - now()) / 1000)));
     this.phase = "closing";
     this.autoscaler.stop();
     this.driver.requests.refuseAll();
     const leftMs = Math.max(0, (endsAt - now()) / 1000);
     // What waits may still run while time is left; then it fails, and only what runs is waited for.
-    await Promise.race([this.driver.idle(), pause(leftMs)]);
+    await Promise.race([this.driver.idle(), pauseMs(leftMs)]);
     this.driver.models.failWaiting(FAIL_DRAINING, null);
     const longestMs = Math.max(
       1000,
@@ -239,11 +245,11 @@ export class Server implements Gateway {
         .servedModels()
         .map(({ times, spec }) => (3 * times.us(Math.max(1, spec.batchSizeMax), null)) / 1000),
     );
-    await Promise.race([this.driver.idle(), pause(longestMs)]);
+    await Promise.race([this.driver.idle(), pauseMs(longestMs)]);
     await closeDoors(1000);
     await this.options.pool.stop(1000);
     // A move under way has lost its workers, and ends before the scheduler that it would speak to.
-    if (this.placement !== null) await Promise.race([this.placement.stopped(), pause(1000)]);
+    if (this.placement !== null) await Promise.race([this.placement.stopped(), pauseMs(1000)]);
     await this.driver.stop();
     await this.options.tracer?.shutdown();
     this.phase = "closed";
@@ -277,10 +283,4 @@ export class Server implements Gateway {
       { reason: "model-control" },
     );
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

@@ -172,7 +172,7 @@ export class FakeServer {
   }
 
   async stop(): Promise<void> {
-    await this.server.stop(0, 0, monotonicNow, async () => {});
+    await this.server.stop(0, 0, async () => {});
   }
 }
 

@@ -402,12 +402,7 @@ describe("placement", { retry: 2 }, () => {
     await loading;
     const calls = load(rates, 200);
     await sleep(100);
-    const stopped = fake.server.stop(
-      1000,
-      50,
-      () => performance.now() * 1000,
-      async () => {},
-    );
+    const stopped = fake.server.stop(1000, 50, async () => {});
     const ended = await calls;
     release();
     await Promise.all([epoch, stopped]);

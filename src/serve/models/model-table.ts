@@ -5,6 +5,7 @@
  * was and one that was not served unavailable, with the reason.
  */
 import type { ModelSpec } from "../../config/model.js";
+import { type Clock, pause } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Log } from "../observation/log.js";
 import { REFUSALS } from "../requests/endings.js";
@@ -53,12 +54,14 @@ export class ModelTable {
   private readonly pool: WorkerPool;
   private readonly models: ServedModels;
   private readonly log: Log;
+  private readonly clock: Clock;
 
-  constructor(source: ModelSource, pool: WorkerPool, models: ServedModels, log: Log) {
+  constructor(source: ModelSource, pool: WorkerPool, models: ServedModels, log: Log, clock: Clock) {
     this.source = source;
     this.pool = pool;
     this.models = models;
     this.log = log;
+    this.clock = clock;
   }
 
   /** Lists the repository; nothing is loaded. */
@@ -87,7 +90,7 @@ export class ModelTable {
         return true;
       } catch (error) {
         if (ServingError.from(error).code !== "unavailable" || attempt === LOAD_ATTEMPTS) return false;
-        await new Promise((resolve) => setTimeout(resolve, retryMs));
+        await pause(this.clock, retryMs * 1000);
       }
     }
   }
@@ -239,7 +242,7 @@ export class ModelTable {
     const entry: Entry = known ?? { state: "UNKNOWN", reason: "", served: [], gone: Promise.resolve() };
     if (entry.served.length === 0) entry.state = "LOADING";
     entry.reason = "";
-    const startedAt = performance.now();
+    const startedAt = this.clock.now();
     let timed: readonly TimedSpec[];
     try {
       const specs = this.source.read(name);
@@ -258,7 +261,7 @@ export class ModelTable {
     entry.served = timed.map(({ spec, times }) => this.models.add(spec, times));
     entry.state = "READY";
     entry.reason = this.warning(entry.served);
-    const loadMs = Math.round(performance.now() - startedAt);
+    const loadMs = Math.round((this.clock.now() - startedAt) / 1000);
     for (const { spec, times } of timed) {
       const { version, group } = spec;
       this.log.info({ model: name, version, group, aloneMs: times.us(1, null) / 1000, loadMs }, "model ready");

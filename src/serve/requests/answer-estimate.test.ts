@@ -15,7 +15,7 @@ const DELAYS = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
 function create() {
   const spec = { name: "g", kind: "onnx", count: 1, threads: 1, scales: [1] } as unknown as AcceleratorGroupSpec;
   const group = new AcceleratorGroup(spec, 0, 0, DELAYS, {} as never);
-  group.joined(0);
+  group.joined(0, 0);
   const queue = { aloneUs: 10_000, ratio: new RunRatio() } as ServedQueue;
   const model = { group, meter: { current: DELAYS }, queues: new Map([["", queue]]) } as unknown as ServedModel;
   const call = { receivedAt: RECEIVED_AT, byteLength: 1 } as InferCall;

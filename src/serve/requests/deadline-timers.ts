@@ -1,23 +1,23 @@
 import { IndexedHeap } from "../../core/indexed-heap.js";
-
-/** setTimeout's longest delay. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
+import { timeUs } from "../../core/time.js";
+import type { Alarm, Clock } from "../../wire/clock/clock.js";
 
 /**
- * One deadline per slot, one timer for all: at a deadline the client is answered, whatever the scheduler and the
- * accelerators are doing. A timer of Node has steps of 1 ms and never fires early by our clock: it is read again.
+ * One deadline per slot, one alarm for all: at a deadline the client is answered, whatever the scheduler and the
+ * accelerators are doing.
  */
 export class DeadlineTimers {
   private readonly heap: IndexedHeap;
-  private readonly now: () => number;
+  private readonly clock: Clock;
+  private readonly alarm: Alarm;
   private readonly onDeadline: (slot: number) => void;
-  private timer: NodeJS.Timeout | null = null;
-  private firesAt = Number.POSITIVE_INFINITY;
+  private ringsAt = Number.POSITIVE_INFINITY;
 
   /** @param slots slots are in [0, slots). @param onDeadline called once per slot set, at or after its deadline. */
-  constructor(slots: number, now: () => number, onDeadline: (slot: number) => void) {
+  constructor(slots: number, clock: Clock, onDeadline: (slot: number) => void) {
     this.heap = new IndexedHeap(slots);
-    this.now = now;
+    this.clock = clock;
+    this.alarm = clock.alarm(() => this.ring());
     this.onDeadline = onDeadline;
   }
 
@@ -27,33 +27,28 @@ export class DeadlineTimers {
 
   set(slot: number, deadline: number): void {
     this.heap.set(slot, deadline);
-    if (deadline < this.firesAt) this.arm();
+    this.ringBy(deadline);
   }
 
-  /** A timer that was set for it fires in vain, once. */
+  /** An alarm that was set for it rings in vain, once. */
   clear(slot: number): void {
     this.heap.remove(slot);
   }
 
   stop(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
-    this.firesAt = Number.POSITIVE_INFINITY;
+    this.alarm.clear();
   }
 
-  private arm(): void {
-    this.stop();
-    if (this.heap.size === 0) return;
-    this.firesAt = this.heap.topPriority();
-    const delayMs = Math.ceil((this.firesAt - this.now()) / 1000);
-    this.timer = setTimeout(this.fire, Math.min(TIMER_MS_MAX, Math.max(0, delayMs)));
+  private ringBy(at: number): void {
+    if (at >= this.ringsAt) return;
+    this.ringsAt = at;
+    this.alarm.set(timeUs(at));
   }
 
-  private readonly fire = (): void => {
-    this.timer = null;
-    this.firesAt = Number.POSITIVE_INFINITY;
-    const now = this.now();
+  private ring(): void {
+    this.ringsAt = Number.POSITIVE_INFINITY;
+    const now = this.clock.now();
     while (this.heap.topPriority() <= now) this.onDeadline(this.heap.pop());
-    if (this.heap.topPriority() < this.firesAt) this.arm();
-  };
+    this.ringBy(this.heap.topPriority());
+  }
 }

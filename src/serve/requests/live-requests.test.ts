@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { VirtualClock } from "../../../test/support/virtual-clock.js";
 import { DROP_CANCELLED, DROPPED } from "../../core/outcome.js";
 import { RunRatio } from "../models/run-ratio.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
@@ -46,6 +47,7 @@ function create(spec: object = {}) {
   } as unknown as ServedModel;
   const requests = new LiveRequests(
     { slots: 4, tracer: null },
+    new VirtualClock(),
     { queueFor: () => queue } as never,
     { arrive: (...record: number[]) => arrived.push(record) > 0, cancel: () => {} } as never,
     { countRefusal: () => {} } as never,

@@ -11,7 +11,7 @@ import {
   FAILED,
   isRefusal,
 } from "../../core/outcome.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import type { Clock } from "../../wire/clock/clock.js";
 import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { ServedModel } from "../models/served-model.js";
@@ -40,6 +40,7 @@ export interface LiveRequestsOptions {
  */
 export class LiveRequests {
   private readonly tracer: Tracer | null;
+  private readonly clock: Clock;
   private readonly models: ServedModels;
   private readonly scheduler: LiveScheduler;
   private readonly metrics: Metrics;
@@ -51,18 +52,20 @@ export class LiveRequests {
   /** @param onEnded a request of the model ended, and nothing of it is held any more. */
   constructor(
     options: LiveRequestsOptions,
+    clock: Clock,
     models: ServedModels,
     scheduler: LiveScheduler,
     metrics: Metrics,
     onEnded: (model: ServedModel) => void,
   ) {
     this.tracer = options.tracer;
+    this.clock = clock;
     this.models = models;
     this.scheduler = scheduler;
     this.metrics = metrics;
     this.onEnded = onEnded;
     this.slots = new Slots(options.slots);
-    this.timers = new DeadlineTimers(options.slots, monotonicNow, (slot) => this.deadline(slot));
+    this.timers = new DeadlineTimers(options.slots, clock, (slot) => this.deadline(slot));
   }
 
   get count(): number {
@@ -89,12 +92,12 @@ export class LiveRequests {
     if (model.isLeaving) throw this.refusal("unloading", model);
     if (model.group.isDeserted) throw this.refusal("no-accelerator", model);
     if (model.bytes > 0 && model.bytes + call.byteLength > spec.queueBytesMax)
-      throw dropAtOnce(DROP_BYTES_FULL, model, call, deadline);
+      throw this.dropAtOnce(DROP_BYTES_FULL, model, call, deadline);
     const queue = this.models.queueFor(model, share);
     if (typeof queue === "string") throw this.refusal(queue, model);
     // One queue counts for itself, and exactly; over several the sum is watched here.
     if (model.queues.size > 1 && model.queued >= spec.queueRequestsMax)
-      throw dropAtOnce(DROP_QUEUE_FULL, model, call, deadline);
+      throw this.dropAtOnce(DROP_QUEUE_FULL, model, call, deadline);
     const request = new InFlight(model, queue, call, deadline, handler);
     request.slot = this.slots.take(request);
     if (request.slot < 0) throw this.refusal("in-flight-full", model);
@@ -115,7 +118,14 @@ export class LiveRequests {
 
   private refusal(reason: Refusal, model: ServedModel): ServingError {
     this.metrics.countRefusal(reason);
-    return refusalError(reason, model, monotonicNow());
+    return refusalError(reason, model, this.clock.now());
+  }
+
+  /** It has arrived and ended, and is counted so. */
+  private dropAtOnce(reason: number, model: ServedModel, call: InferCall, deadline: number): ServingError {
+    model.cells.dropped[reason]!.value++;
+    if (reason === DROP_QUEUE_FULL) model.group.load.bad++;
+    return limitError(reason, model, call, deadline, this.clock.now());
   }
 
   // To an accelerator and back
@@ -162,7 +172,7 @@ export class LiveRequests {
   // Out
 
   private cancel(request: InFlight): void {
-    if (!request.cancel(monotonicNow())) return;
+    if (!request.cancel(this.clock.now())) return;
     this.timers.clear(request.slot);
     this.scheduler.cancel(request.slot);
   }
@@ -171,7 +181,7 @@ export class LiveRequests {
   private deadline(slot: number): void {
     const request = this.slots.get(slot);
     if (request === undefined || !request.isOpen) return;
-    const now = monotonicNow();
+    const now = this.clock.now();
     const isWaiting = request.state === "waiting";
     const isNobodyThere = request.model.group.presentCount === 0;
     const error = !isWaiting
@@ -200,7 +210,7 @@ export class LiveRequests {
       if (outcome === DROPPED && isRefusal(reason, request.deadline, at) && model.meter.refused(at))
         this.models.tellDelays(model);
       invariant(outcome === DROPPED || outcome === FAILED, `request of slot ${slot} ended well but was not answered`);
-      const now = monotonicNow();
+      const now = this.clock.now();
       const error =
         outcome === DROPPED
           ? endingError(dropEnding(reason), DROP_REASONS[reason]!, request, now)
@@ -279,13 +289,6 @@ function timeoutOf(spec: ServedModel["spec"], { timeoutUs }: InferCall): number 
   const own = spec.sloUs ?? spec.defaultTimeoutUs;
   if (timeoutUs === null || spec.timeoutOverride === "never") return own;
   return spec.timeoutOverride === "shorten" ? Math.min(own, timeoutUs) : timeoutUs;
-}
-
-/** It has arrived and ended, and is counted so. */
-function dropAtOnce(reason: number, model: ServedModel, call: InferCall, deadline: number): ServingError {
-  model.cells.dropped[reason]!.value++;
-  if (reason === DROP_QUEUE_FULL) model.group.load.bad++;
-  return limitError(reason, model, call, deadline, monotonicNow());
 }
 
 const NO_PARAMETERS = Object.freeze({});

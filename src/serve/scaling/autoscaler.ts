@@ -3,9 +3,10 @@
  * advice is shown in metrics and to KEDA, and, where the group's `autoscale.act` says so, followed by the pool.
  */
 import { type AcceleratorGroupSpec, startCount } from "../../config/model.js";
+import { timeUs } from "../../core/time.js";
 import { SCALE_DEFAULTS, type ScaleAdvice, ScaleAdvisor } from "../../scaling/advisor.js";
 import { addWork, type GroupWork } from "../../scaling/work.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import type { Alarm, Clock } from "../../wire/clock/clock.js";
 import type { ServedModels } from "../models/served-models.js";
 import type { Log } from "../observation/log.js";
 import type { LiveDriver } from "../scheduling/live-driver.js";
@@ -19,8 +20,10 @@ const INTERVAL_US = 10_000_000;
 export class Autoscaler {
   private readonly groups: readonly GroupAutoscaler[];
 
-  constructor(driver: LiveDriver, pool: WorkerPool, log: Log) {
-    this.groups = driver.groups.map((group) => new GroupAutoscaler(group, driver.models, driver.batches, pool, log));
+  constructor(driver: LiveDriver, pool: WorkerPool, log: Log, clock: Clock) {
+    this.groups = driver.groups.map(
+      (group) => new GroupAutoscaler(group, driver.models, driver.batches, pool, log, clock),
+    );
   }
 
   start(): void {
@@ -46,7 +49,8 @@ class GroupAutoscaler {
   private readonly intervalUs: number;
   private readonly quietUs: number;
   private advisor: ScaleAdvisor;
-  private timer: NodeJS.Timeout | null = null;
+  private readonly clock: Clock;
+  private readonly alarm: Alarm;
   private sampledAt = 0;
   private busyUs = 0;
   private activeAt = Number.NEGATIVE_INFINITY;
@@ -54,7 +58,16 @@ class GroupAutoscaler {
   private raised = 0;
   private lowered = 0;
 
-  constructor(group: AcceleratorGroup, models: ServedModels, batches: LiveBatches, pool: WorkerPool, log: Log) {
+  constructor(
+    group: AcceleratorGroup,
+    models: ServedModels,
+    batches: LiveBatches,
+    pool: WorkerPool,
+    log: Log,
+    clock: Clock,
+  ) {
+    this.clock = clock;
+    this.alarm = clock.alarm(() => this.decideNow()).unref();
     this.group = group;
     this.models = models;
     this.batches = batches;
@@ -76,18 +89,17 @@ class GroupAutoscaler {
 
   /** What happened before (models were loaded and measured) is no load. */
   start(): void {
-    const now = monotonicNow();
+    const now = this.clock.now();
     this.advisor = new ScaleAdvisor(this.options, startCount(this.spec), now);
     this.sampledAt = now;
     this.busyUs = this.busyUsUntil(now);
     this.group.load.take(now);
     for (const queue of this.models.queuesOf(this.group)) Object.assign(queue, { arrived: 0, dropped: 0 });
-    this.timer = setInterval(() => this.decide(monotonicNow()), this.intervalUs / 1000).unref();
+    this.alarm.set(timeUs(now + this.intervalUs));
   }
 
   stop(): void {
-    if (this.timer !== null) clearInterval(this.timer);
-    this.timer = null;
+    this.alarm.clear();
   }
 
   view(): GroupScaling {
@@ -98,7 +110,7 @@ class GroupAutoscaler {
       advice: this.advisor.advice,
       serving: group.presentCount,
       configured: startCount(spec),
-      isActive: this.isActive(monotonicNow()),
+      isActive: this.isActive(this.clock.now()),
       last,
       raised,
       lowered,
@@ -108,6 +120,12 @@ class GroupAutoscaler {
   private isActive(now: number): boolean {
     for (const queue of this.models.queuesOf(this.group)) if (queue.live > 0 || queue.arrived > 0) return true;
     return now - this.activeAt <= this.quietUs;
+  }
+
+  private decideNow(): void {
+    const now = this.clock.now();
+    this.decide(now);
+    this.alarm.set(timeUs(now + this.intervalUs));
   }
 
   private decide(now: number): void {

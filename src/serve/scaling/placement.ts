@@ -12,10 +12,11 @@
 import type { AcceleratorGroupSpec, ModelSpec } from "../../config/model.js";
 import { GROUP_AUTO } from "../../config/model.js";
 import type { PlacementConfig } from "../../config/server/server.js";
+import { timeUs } from "../../core/time.js";
 import { measurePlan, type PlanMeasure } from "../../planning/measure.js";
 import type { PlanAnswer, Planner } from "../../planning/planner.js";
 import { planProblem } from "../../planning/problem.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import type { Alarm, Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { ModelSource, ModelTable } from "../models/model-table.js";
 import type { Log } from "../observation/log.js";
@@ -62,7 +63,8 @@ export class Placement {
   private readonly avoided = new Map<string, Avoided>();
   private epochs = 0;
   private last: PlanMeasure | null = null;
-  private timer: NodeJS.Timeout | null = null;
+  private readonly clock: Clock;
+  private readonly alarm: Alarm;
   private isStopping = false;
   private running: Promise<void> = Promise.resolve();
 
@@ -72,14 +74,17 @@ export class Placement {
     inner: ModelSource,
     metrics: PlacementMetrics,
     log: Log,
+    clock: Clock,
   ) {
+    this.clock = clock;
+    this.alarm = clock.alarm(() => void this.epoch().finally(() => this.schedule())).unref();
     this.config = options.config;
     this.planner = options.planner;
     this.kind = groups.find(({ name }) => name === options.config.groups[0])!.kind;
     this.inner = inner;
     this.metrics = metrics;
     this.log = log;
-    this.rates = new PlacementRates(options.config.load, monotonicNow());
+    this.rates = new PlacementRates(options.config.load, this.clock.now());
   }
 
   /** The repository with a group for every model. */
@@ -164,18 +169,13 @@ export class Placement {
 
   private schedule(): void {
     if (this.isStopping) return;
-    this.timer = setTimeout(() => {
-      this.timer = null;
-      void this.epoch().finally(() => this.schedule());
-    }, this.config.epochUs / 1000);
-    this.timer.unref();
+    this.alarm.set(timeUs(this.clock.now() + this.config.epochUs));
   }
 
   /** No more epochs and moves; a move whose load is under way gives it up when it is done. @see stopped */
   stop(): void {
     this.isStopping = true;
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
+    this.alarm.clear();
     void this.planner.close();
   }
 
@@ -200,7 +200,7 @@ export class Placement {
     const { groups } = this.config;
     return this.rates.measure(
       this.table.servedModels().filter(({ spec }) => groups.includes(spec.group)),
-      monotonicNow(),
+      this.clock.now(),
     );
   }
 
@@ -330,7 +330,7 @@ export class Placement {
       return false;
     }
     const route = { model: model.name, from: groups[model.place]!, to: groups[to]! };
-    const startedAt = monotonicNow();
+    const startedAt = this.clock.now();
     try {
       const isWanted = (): boolean => !this.isStopping;
       if (!isWanted() || !(await this.table.move(model.name, route.from, route.to, isWanted))) {
@@ -351,7 +351,7 @@ export class Placement {
     if (placed !== undefined) this.places.set(model.name, { ...placed, place: to });
     this.avoided.delete(avoidedKey(model.name, to));
     this.metrics.move("moved").value++;
-    const seconds = (monotonicNow() - startedAt) / 1e6;
+    const seconds = (this.clock.now() - startedAt) / 1e6;
     this.metrics.observeMove(seconds);
     this.log.info({ ...route, seconds }, "model moved");
     return true;

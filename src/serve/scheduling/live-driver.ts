@@ -2,6 +2,7 @@ import type { LogGroup } from "../../core/event-log.js";
 import { assertNever, invariant } from "../../core/invariant.js";
 import { FAIL_NO_ACCELERATOR } from "../../core/outcome.js";
 import type { NetworkDelays } from "../../core/policy.js";
+import { type Clock, systemClock } from "../../wire/clock/clock.js";
 import type { ServedModel } from "../models/served-model.js";
 import { BATCH_MAX, ServedModels, type ServedModelsOptions } from "../models/served-models.js";
 import { Metrics } from "../observation/metrics.js";
@@ -19,6 +20,8 @@ export interface LiveDriverOptions extends LiveRequestsOptions, LiveBatchesOptio
   readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
   /** Default inline. */
   readonly schedulerMode?: SchedulerDeployment;
+  /** Default: the host's. */
+  readonly clock?: Clock;
   /** A bug: the server cannot go on. */
   readonly onBroken: (error: unknown) => void;
 }
@@ -42,11 +45,13 @@ export class LiveDriver {
   /** What the autoscaler advises, for metrics. */
   scaling: () => readonly GroupScaling[] = () => [];
   private readonly options: LiveDriverOptions;
+  private readonly clock: Clock;
   private readonly scheduler: LiveScheduler;
   private readonly waiting: (() => void)[] = [];
 
   constructor(options: LiveDriverOptions) {
     this.options = options;
+    this.clock = options.clock ?? systemClock;
     this.metrics = new Metrics({
       models: () => this.models.rows(),
       accelerators: () => this.acceleratorRows(),
@@ -57,8 +62,8 @@ export class LiveDriver {
     this.scheduler = this.createScheduler();
     const tellIdle = (model: ServedModel): void => this.tellIdle(model);
     this.models = new ServedModels(options, this.groups, this.scheduler, this.metrics);
-    this.requests = new LiveRequests(options, this.models, this.scheduler, this.metrics, tellIdle);
-    this.batches = new LiveBatches(options, this.models, this.requests, this.scheduler, tellIdle);
+    this.requests = new LiveRequests(options, this.clock, this.models, this.scheduler, this.metrics, tellIdle);
+    this.batches = new LiveBatches(options, this.clock, this.models, this.requests, this.scheduler, tellIdle);
   }
 
   private createGroups(): AcceleratorGroup[] {
@@ -89,7 +94,7 @@ export class LiveDriver {
     );
     return createLiveScheduler(
       options.schedulerMode ?? "inline",
-      { groups, slots, eventLog },
+      { groups, slots, eventLog, clock: this.clock },
       {
         dispatched: (record) => this.batches.dispatched(record),
         ended: (slot, outcome, reason, _execStartAt, at) => this.requests.ended(slot, outcome, reason, at),
@@ -166,7 +171,7 @@ export class LiveDriver {
   }
 
   private join(group: AcceleratorGroup, accelerator: number, scale: number): void {
-    group.joined(accelerator);
+    group.joined(accelerator, this.clock.now());
     this.scheduler.join(group.index, accelerator, scale);
     this.batches.groupChanged(group);
   }
@@ -176,7 +181,7 @@ export class LiveDriver {
     const group = this.groupOf(event.accelerator);
     const accelerator = event.accelerator - group.first;
     if (!group.isPresent(accelerator) || group.presentCount === 1) return;
-    group.overdue(accelerator);
+    group.overdue(accelerator, this.clock.now());
     this.scheduler.leave(group.index, accelerator);
     this.batches.takeBack(group, accelerator, event.batch);
     this.batches.groupChanged(group);
@@ -192,7 +197,7 @@ export class LiveDriver {
     const group = this.groupOf(event.accelerator);
     const accelerator = event.accelerator - group.first;
     if (group.isPresent(accelerator)) this.scheduler.leave(group.index, accelerator);
-    group.draining(accelerator);
+    group.draining(accelerator, this.clock.now());
   }
 
   private left({ accelerator: index, cause, willRestart }: PoolEvent & { kind: "left" }): void {
@@ -200,7 +205,7 @@ export class LiveDriver {
     const { name } = group.spec;
     const accelerator = index - group.first;
     if (group.isPresent(accelerator)) this.scheduler.leave(group.index, accelerator);
-    group.left(accelerator, willRestart);
+    group.left(accelerator, willRestart, this.clock.now());
     this.batches.groupChanged(group);
     if (cause === "draining") return;
     this.metrics.countWorkerExit(name, cause);

@@ -1,6 +1,7 @@
 import type { LogGroup } from "../../core/event-log.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import type { WindowRules } from "../../policies/deferred/window-policy.js";
+import type { Clock } from "../../wire/clock/clock.js";
 
 /**
  * Where the scheduler runs. inline: between the callbacks of this thread. thread: on one of its own. threads: on as many
@@ -51,6 +52,7 @@ export interface LiveSchedulerOptions {
   readonly groups: readonly LogGroup[];
   /** Most requests at once; slots are in [0, slots). */
   readonly slots: number;
+  readonly clock: Clock;
   /** Null: nothing is recorded. Must be null on threads. */
   readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { LIVE_DEFAULTS, liveWindow } from "../../policies/live.js";
+import { systemClock } from "../../wire/clock/clock.js";
 import { QUEUES_MAX, ThreadsClient } from "./threads-client.js";
 
 const network = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
@@ -7,7 +8,7 @@ const GROUP = { name: "g", network, acceleratorsMax: 2, requestsMax: 64, retries
 
 function create(events: { broke(error: unknown): void }): ThreadsClient {
   return new ThreadsClient(
-    { groups: [GROUP], slots: 64, eventLog: null, threads: 2 },
+    { groups: [GROUP], slots: 64, clock: systemClock, eventLog: null, threads: 2 },
     { dispatched: () => {}, ended: () => {}, warned: () => {}, ...events },
   );
 }
@@ -42,5 +43,7 @@ test("a policy whose queues and arbiter share more than offers and grants is a p
 test("an event log is refused: threads see events in no one order", () => {
   const eventLog = { file: "e.log", bytesMax: 1 << 20 };
   const events = { dispatched: () => {}, ended: () => {}, warned: () => {}, broke: () => {} };
-  expect(() => new ThreadsClient({ groups: [GROUP], slots: 64, eventLog, threads: 1 }, events)).toThrow(/event log/);
+  expect(
+    () => new ThreadsClient({ groups: [GROUP], slots: 64, clock: systemClock, eventLog, threads: 1 }, events),
+  ).toThrow(/event log/);
 });

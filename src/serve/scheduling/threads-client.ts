@@ -7,7 +7,7 @@ import { type HostSetup, WorkerHost } from "../../threads/hosts.js";
 import { createActorBells, createMemory, frontBell, type RingSizes } from "../../threads/memory.js";
 import { type ModelId, ThreadedScheduler } from "../../threads/threaded-scheduler.js";
 import { WorkerTeam } from "../../threads/worker-team.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import { alarmIn } from "../../wire/clock/clock.js";
 import { policyProblem } from "../models/host-limits.js";
 import {
   blankDispatch,
@@ -29,8 +29,8 @@ export const QUEUES_MAX = 4096;
 const RING_RECORDS: RingSizes = { front: 16_384, rank: 4096 };
 /** What a grant takes from the rank to its queue, µs: one wake-up of a sleeping thread, which takes 30 to 100 here. */
 const DECISION_US = 200;
-/** How soon what found a ring full is tried again, ms. */
-const AGAIN_MS = 1;
+/** How soon what found a ring full is tried again, µs. */
+const AGAIN_US = 1000;
 
 /** One accelerator group: its scheduler, and what this end knows of it. */
 interface Group {
@@ -255,19 +255,20 @@ export class ThreadsClient implements LiveScheduler {
     }
     if (!isHolding) return;
     this.isPublishing = true;
-    setTimeout(this.publish, AGAIN_MS);
+    alarmIn(this.options.clock, AGAIN_US, this.publish);
   };
 
   private async listen(): Promise<void> {
+    const { clock } = this.options;
     const hasWork = (): boolean => this.groups.some(({ front }) => front.hasWork());
     try {
       while (!this.hasStopped) {
-        const now = monotonicNow();
+        const now = clock.now();
         for (const { front } of this.groups) front.poll(now);
         const rung = this.bell.sleepAsync(hasWork);
         if (rung !== null) await rung;
         // Something is there already: other callbacks get their turn first.
-        else await new Promise((resolve) => setImmediate(resolve));
+        else await new Promise<void>((resolve) => clock.soon(resolve));
       }
     } catch (error) {
       this.broke(error);

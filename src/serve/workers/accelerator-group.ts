@@ -1,6 +1,5 @@
 import type { AcceleratorGroupSpec } from "../../config/model.js";
 import type { NetworkDelays } from "../../core/policy.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { GroupDelays } from "../observation/metrics.js";
 import { type Left, left, type PlannedRun, waitOf } from "../requests/backlog.js";
 import { GroupLoad } from "../scaling/group-load.js";
@@ -55,24 +54,24 @@ export class AcceleratorGroup {
 
   // Who is there
 
-  joined(accelerator: number): void {
-    this.turn(accelerator, "present");
+  joined(accelerator: number, now: number): void {
+    this.turn(accelerator, "present", now);
   }
 
-  overdue(accelerator: number): void {
-    this.turn(accelerator, "overdue");
+  overdue(accelerator: number, now: number): void {
+    this.turn(accelerator, "overdue", now);
   }
 
   isOverdue(accelerator: number): boolean {
     return this.presence[accelerator] === "overdue";
   }
 
-  draining(accelerator: number): void {
-    this.turn(accelerator, "draining");
+  draining(accelerator: number, now: number): void {
+    this.turn(accelerator, "draining", now);
   }
 
-  left(accelerator: number, willRestart: boolean): void {
-    this.turn(accelerator, willRestart ? "restarting" : "away");
+  left(accelerator: number, willRestart: boolean, now: number): void {
+    this.turn(accelerator, willRestart ? "restarting" : "away", now);
   }
 
   isPresent(accelerator: number): boolean {
@@ -100,11 +99,11 @@ export class AcceleratorGroup {
     return this.presentCount + this.awaitedCount;
   }
 
-  private turn(accelerator: number, presence: Presence): void {
+  private turn(accelerator: number, presence: Presence, now: number): void {
     this.presence[accelerator] = presence;
     this.presentCount = this.presence.filter((each) => each === "present").length;
     this.awaitedCount = this.presence.filter((each) => each === "restarting" || each === "overdue").length;
-    this.load.present(this.presentCount, monotonicNow());
+    this.load.present(this.presentCount, now);
   }
 
   // Its batches

@@ -7,7 +7,7 @@
  * requests and the model's own `run_max_ms`.
  */
 import { type DurationUs, durationUs, earlier, later, NEVER, type TimeUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import type { Alarm, Clock } from "../../wire/clock/clock.js";
 import type { Flight, FlightBook, HangRule } from "./flight-book.js";
 
 export interface HangOwner {
@@ -22,7 +22,7 @@ export interface HangOwner {
   hung(slot: number, reason: string): void;
 }
 
-/** A timer that fires later than this was kept from it: the server itself stood still, and nobody is to blame. */
+/** An alarm that rings later than this was kept from it: the server itself stood still, and nobody is to blame. */
 const TIMER_LATE_US = 250_000;
 /** Signs of life are looked for over at least this long... */
 const LOOK_US = durationUs(500_000);
@@ -37,8 +37,8 @@ interface Overdue {
 }
 
 export class HangWatch {
-  private timer: NodeJS.Timeout | null = null;
-  private timerAt: TimeUs = NEVER;
+  private readonly alarm: Alarm;
+  private ringsAt: TimeUs = NEVER;
   private readonly overdue: (Overdue | null)[];
 
   constructor(
@@ -46,20 +46,20 @@ export class HangWatch {
     private readonly flights: FlightBook,
     private readonly rule: HangRule,
     private readonly owner: HangOwner,
-    private readonly now: () => TimeUs = monotonicNow,
+    private readonly clock: Clock,
   ) {
+    this.alarm = clock.alarm(() => this.rung());
     this.overdue = new Array<Overdue | null>(slots).fill(null);
   }
 
-  /** A batch came or went: keeps one timer at the first moment that matters. A timer that is early looks again. */
+  /** A batch came or went: one alarm is kept at the first moment that matters. One that rings in vain looks again. */
   look(): void {
     for (let slot = 0; slot < this.slots; slot++) this.noteRecovered(slot);
     let at: TimeUs = NEVER;
     for (let slot = 0; slot < this.slots; slot++) at = earlier(at, this.dueAt(slot));
-    if (at === NEVER || (this.timer !== null && this.timerAt <= at)) return;
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timerAt = at;
-    this.timer = setTimeout(() => this.fired(), Math.max(0, (at - this.now()) / 1000) + 1);
+    if (this.ringsAt <= at) return;
+    this.ringsAt = at;
+    this.alarm.set(at);
   }
 
   private noteRecovered(slot: number): void {
@@ -76,11 +76,10 @@ export class HangWatch {
     return earlier(later(lookAt, this.flights.hungAt(slot)), this.flights.boundAt(slot));
   }
 
-  private fired(): void {
-    const now = this.now();
-    const lateUs = now - this.timerAt;
-    this.timer = null;
-    this.timerAt = NEVER;
+  private rung(): void {
+    const now = this.clock.now();
+    const lateUs = now - this.ringsAt;
+    this.ringsAt = NEVER;
     if (this.owner.isExcused) return;
     if (lateUs > TIMER_LATE_US) this.flights.restart(now);
     for (let slot = 0; slot < this.slots; slot++) if (this.dueAt(slot) <= now && this.judge(slot, now)) return;

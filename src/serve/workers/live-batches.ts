@@ -7,7 +7,7 @@ import {
   FAIL_WORKER_CRASHED,
 } from "../../core/outcome.js";
 import { durationUs, timeUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import type { Clock } from "../../wire/clock/clock.js";
 import type { ErrorCode } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
@@ -35,6 +35,7 @@ export interface LiveBatchesOptions {
 export class LiveBatches {
   private readonly pool: WorkerPool;
   private readonly log: Log;
+  private readonly clock: Clock;
   private readonly models: ServedModels;
   private readonly requests: LiveRequests;
   private readonly scheduler: LiveScheduler;
@@ -48,6 +49,7 @@ export class LiveBatches {
   /** @param onSettled a batch of the model is on no accelerator any more. */
   constructor(
     options: LiveBatchesOptions,
+    clock: Clock,
     models: ServedModels,
     requests: LiveRequests,
     scheduler: LiveScheduler,
@@ -55,6 +57,7 @@ export class LiveBatches {
   ) {
     this.pool = options.pool;
     this.log = options.log;
+    this.clock = clock;
     this.models = models;
     this.requests = requests;
     this.scheduler = scheduler;
@@ -168,7 +171,7 @@ export class LiveBatches {
 
   finished(event: PoolEvent & { kind: "finished" }): void {
     const { startedAt, finishedAt } = event;
-    const now = monotonicNow();
+    const now = this.clock.now();
     const running = this.settle(event.batch);
     const { batch, members, queue } = running;
     this.scheduler.finished(queue.model.group.index, batch, startedAt, finishedAt);
@@ -187,10 +190,10 @@ export class LiveBatches {
     cells.size.observe(members.length);
     cells.execution.observe(execUs / 1e6);
     cells.ratio.observe(execUs / Math.max(1, predictedUs));
-    const answeredUs = Math.max(0, monotonicNow() - event.finishedAt);
+    const answeredUs = Math.max(0, this.clock.now() - event.finishedAt);
     group.finished(running, event.startedAt, execUs, answeredUs, model.meter);
     if (model.meter.look(now)) this.models.tellDelays(model);
-    model.countExecution(members.length, event.inputUs, execUs, event.outputUs, Date.now());
+    model.countExecution(members.length, event.inputUs, execUs, event.outputUs, this.clock.wallMs());
   }
 
   failed(event: PoolEvent & { kind: "failed" }): void {

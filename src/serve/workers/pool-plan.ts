@@ -1,10 +1,12 @@
 /** Options of a process pool, and which process hosts which accelerators. */
 import { type AcceleratorGroupSpec, startCount } from "../../config/model.js";
 import { durationUs } from "../../core/time.js";
+import { type Clock, systemClock } from "../../wire/clock/clock.js";
 import { PAYLOAD_BYTES_MAX } from "../../wire/frames.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { LogLevel } from "../../wire/worker-protocol.js";
 import type { SeatOptions } from "./seats/worker-seat.js";
+import type { WorkerSource } from "./seats/worker-source.js";
 
 export interface PoolLog {
   readonly level: LogLevel;
@@ -37,6 +39,10 @@ export interface ProcessPoolOptions {
   readonly emulatedPerProcess?: number;
   /** Hardware threads of the host, for the warning about the budget. Default os.availableParallelism(). */
   readonly cores?: number;
+  /** Default: the host's. */
+  readonly clock?: Clock;
+  /** Default: child processes. */
+  readonly workers?: WorkerSource;
 }
 
 const EMULATED_PER_PROCESS_MAX = 64;
@@ -105,6 +111,7 @@ function seatOptions(
       providers: wanted.includes("cpu") ? wanted : [...wanted, "cpu"],
       payloadBytesMax: options.payloadBytesMax ?? PAYLOAD_BYTES_MAX,
     },
+    clock: options.clock ?? systemClock,
     hang: { factor: options.hangFactor ?? 10, floorUs: durationUs((options.hangFloorMs ?? 1000) * 1000) },
     respawnMinMs: options.respawnMinMs ?? 100,
     respawnMaxMs: options.respawnMaxMs ?? 10_000,

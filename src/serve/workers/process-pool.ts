@@ -4,15 +4,14 @@ import type { AcceleratorGroupSpec, ModelSpec } from "../../config/model.js";
 import { invariant } from "../../core/invariant.js";
 import type { FailCause } from "../../core/outcome.js";
 import { durationUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import { type Clock, systemClock } from "../../wire/clock/clock.js";
 import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Fault, LogLevel } from "../../wire/worker-protocol.js";
 import { CrashBreaker } from "./crash-breaker.js";
 import { checkGroups, type ProcessPoolOptions, seatPlan } from "./pool-plan.js";
-import { SpareDescriptors } from "./seats/spare-descriptors.js";
 import { Turnstile } from "./seats/turnstile.js";
 import { type LoadedModel, type SeatOptions, WorkerSeat } from "./seats/worker-seat.js";
-import { WorkerWarden } from "./seats/worker-warden.js";
+import { ChildProcesses, type WorkerSource } from "./seats/worker-source.js";
 import type { AcceleratorIndex, BatchTiming, Confinement, PoolEvent, RunBatch, WorkerPool } from "./worker-pool.js";
 
 export type { PoolLog, ProcessPoolOptions } from "./pool-plan.js";
@@ -44,8 +43,8 @@ export class ProcessPool implements WorkerPool {
   private readonly warmUps = new Turnstile();
   private readonly reloads = new Turnstile();
   private readonly loads = new Turnstile();
-  private readonly warden = new WorkerWarden();
-  private readonly spare = new SpareDescriptors();
+  private readonly workers: WorkerSource;
+  private readonly clock: Clock;
   private readonly log: (level: LogLevel, message: string) => void;
   private onEvent: ((event: PoolEvent) => void) | null = null;
   private nextHandle = 1;
@@ -56,6 +55,8 @@ export class ProcessPool implements WorkerPool {
     options: ProcessPoolOptions = {},
   ) {
     checkGroups(groups);
+    this.clock = options.clock ?? systemClock;
+    this.workers = options.workers ?? new ChildProcesses();
     this.log = (level, message) => options.log?.({ level, message });
     this.breaker = new CrashBreaker({
       killsMax: options.breakerKillsMax ?? BREAKER_KILLS_MAX,
@@ -204,9 +205,9 @@ export class ProcessPool implements WorkerPool {
     const seat = this.seatOf(accelerator);
     if (!seat.isJoined) return { cause: "worker-crashed", message: `accelerator ${accelerator} is being restarted` };
     invariant(seat.group === model.spec.group, `model '${batch.model}' does not belong to group '${seat.group}'`);
-    const until = this.breaker.refusedUntil(batch.model, monotonicNow());
+    const until = this.breaker.refusedUntil(batch.model, this.clock.now());
     if (until === null) return null;
-    const waitS = Math.max(0, (until - monotonicNow()) / 1e6).toFixed(1);
+    const waitS = Math.max(0, (until - this.clock.now()) / 1e6).toFixed(1);
     return {
       cause: "worker-crashed",
       message: `model '${batch.model}' keeps ending its workers; retried in ${waitS} s`,
@@ -269,8 +270,7 @@ export class ProcessPool implements WorkerPool {
   async stop(graceMs: number): Promise<void> {
     this.stopping = true;
     await Promise.all(this.seats.map((seat) => seat.stop(graceMs)));
-    this.warden.end();
-    this.spare.end();
+    this.workers.end();
   }
 
   private seatOf(accelerator: AcceleratorIndex): WorkerSeat {
@@ -294,18 +294,16 @@ export class ProcessPool implements WorkerPool {
       models: () => [...this.models.values()].flat().filter((model) => model.spec.group === plan.group.name),
       blame: (models: readonly string[]) => this.blame(models),
       reloads: this.reloads,
-      spare: this.spare,
+      workers: this.workers,
       processChanged: () => {
-        // What an ended one held is free again.
-        this.spare.topUp();
-        if (!this.stopping) this.warden.watch(this.seats.map(({ pid }) => pid).filter((pid) => pid !== 0));
+        if (!this.stopping) this.workers.changed(this.seats.map(({ pid }) => pid).filter((pid) => pid !== 0));
       },
     };
   }
 
   private blame(models: readonly string[]): void {
     for (const model of new Set(models)) {
-      const openUs = this.breaker.killed(model, monotonicNow());
+      const openUs = this.breaker.killed(model, this.clock.now());
       this.confine(model);
       if (openUs !== null)
         this.log("error", `model '${model}' keeps ending its workers: its batches are refused for ${openUs / 1e6} s`);

@@ -5,7 +5,8 @@
  *
  * active -> draining (batches end) -> parked -> active ...; draining -> active: it had not left yet.
  */
-import { monotonicNow } from "../../../wire/clock/monotonic-clock.js";
+import { timeUs } from "../../../core/time.js";
+import type { Alarm, Clock } from "../../../wire/clock/clock.js";
 
 export interface ParkedSeat {
   /** Its process is up and has its models. */
@@ -30,15 +31,20 @@ export class SeatParking {
   private readonly keepWarmMs: number;
   private readonly states: SlotState[];
   private readonly drainingSince: number[];
-  private readonly timers = new Set<NodeJS.Timeout>();
-  private warmTimer: NodeJS.Timeout | null = null;
+  private readonly clock: Clock;
+  /** By slot: when a batch that was decided before can no longer come. */
+  private readonly graces: readonly Alarm[];
+  private readonly warmth: Alarm;
 
   /** @param active slots in [0, active) are wanted from the start. */
-  constructor(seat: ParkedSeat, slots: number, active: number, keepWarmMs: number) {
+  constructor(seat: ParkedSeat, clock: Clock, slots: number, active: number, keepWarmMs: number) {
     this.seat = seat;
+    this.clock = clock;
     this.keepWarmMs = keepWarmMs;
     this.states = Array.from({ length: slots }, (_, slot) => (slot < active ? "active" : "parked"));
     this.drainingSince = new Array<number>(slots).fill(0);
+    this.graces = this.states.map((_, slot) => clock.alarm(() => this.landed(slot)));
+    this.warmth = clock.alarm(() => this.seat.retire());
   }
 
   isActive(slot: number): boolean {
@@ -64,15 +70,16 @@ export class SeatParking {
       return;
     }
     this.states[slot] = "draining";
-    this.drainingSince[slot] = monotonicNow();
+    const now = this.clock.now();
+    this.drainingSince[slot] = now;
     this.seat.emitDraining(slot);
-    this.after(DRAIN_GRACE_US / 1000 + 1, () => this.landed(slot));
+    this.graces[slot]!.set(timeUs(now + DRAIN_GRACE_US));
   }
 
   /** A batch ended on the slot, or may have. */
   landed(slot: number): void {
     if (this.states[slot] !== "draining" || this.seat.batchesOn(slot) > 0) return;
-    if (monotonicNow() < this.drainingSince[slot]! + DRAIN_GRACE_US) return;
+    if (this.clock.now() < this.drainingSince[slot]! + DRAIN_GRACE_US) return;
     this.states[slot] = "parked";
     this.seat.emitLeft(slot);
     this.parkIfUnused();
@@ -96,8 +103,7 @@ export class SeatParking {
 
   stop(): void {
     this.stayWarm(false);
-    for (const timer of this.timers) clearTimeout(timer);
-    this.timers.clear();
+    for (const grace of this.graces) grace.clear();
   }
 
   /** Once no slot is active or draining, the process has its time left. */
@@ -106,15 +112,7 @@ export class SeatParking {
   }
 
   private stayWarm(isParked: boolean): void {
-    if (this.warmTimer !== null) clearTimeout(this.warmTimer);
-    this.warmTimer = isParked ? setTimeout(() => this.seat.retire(), this.keepWarmMs) : null;
-  }
-
-  private after(ms: number, then: () => void): void {
-    const timer = setTimeout(() => {
-      this.timers.delete(timer);
-      then();
-    }, ms);
-    this.timers.add(timer);
+    if (isParked) this.warmth.set(timeUs(this.clock.now() + this.keepWarmMs * 1000));
+    else this.warmth.clear();
   }
 }

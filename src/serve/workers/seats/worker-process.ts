@@ -67,7 +67,22 @@ interface Waiting {
   reject(error: ServingError): void;
 }
 
-export class WorkerProcess {
+/** What a seat asks of the process that fills it. */
+export interface WorkerLink {
+  readonly pid: number;
+  /** The worker's own account of its runtime; rejects when the process ends before. */
+  readonly ready: Promise<Extract<FromWorker, { kind: "ready" }>>;
+  /** @throws ServingError unavailable when the process ends first; otherwise what the worker refused with. */
+  request(message: Request): Promise<unknown>;
+  /** @throws ServingError payload-too-large when the batch does not fit a frame; nothing was sent then. */
+  run(record: RunRecord): void;
+  /** It ends when what it runs has ended. */
+  shutdown(): void;
+  /** SIGKILL: the only way to end a model that runs. @param reason what is told to whoever waits for it. */
+  kill(reason?: string | null): void;
+}
+
+export class WorkerProcess implements WorkerLink {
   private readonly child: ChildProcess;
   private readonly control: FrameChannel;
   private readonly tensors: FrameChannel;
@@ -76,8 +91,7 @@ export class WorkerProcess {
   private gone: string | null = null;
   private endedFor: string | null = null;
   private greeted!: Waiting;
-  /** The worker's own account of its runtime; rejects when the process ends before. */
-  readonly ready: Promise<Extract<FromWorker, { kind: "ready" }>>;
+  readonly ready: WorkerLink["ready"];
 
   constructor(
     hello: Hello,
@@ -129,7 +143,6 @@ export class WorkerProcess {
     return this.child.pid ?? 0;
   }
 
-  /** @throws ServingError unavailable when the process ends first; otherwise what the worker refused with. */
   request(message: Request): Promise<unknown> {
     const id = this.nextId++;
     return new Promise((resolve, reject) => {
@@ -142,7 +155,6 @@ export class WorkerProcess {
     });
   }
 
-  /** @throws ServingError payload-too-large when the batch does not fit a frame; nothing was sent then. */
   run(record: RunRecord): void {
     const { header, parts } = encodeRun(record);
     this.tensors.send(FRAME_RUN, header, parts);
@@ -152,7 +164,6 @@ export class WorkerProcess {
     this.send({ kind: "shutdown" });
   }
 
-  /** SIGKILL: the only way to end a model that runs. @param reason what is told to whoever waits for it. */
   kill(reason: string | null = null): void {
     this.endedFor ??= reason;
     if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill("SIGKILL");

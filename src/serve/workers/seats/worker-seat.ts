@@ -7,8 +7,8 @@
  */
 import type { AcceleratorGroupSpec, ModelSpec } from "../../../config/model.js";
 import type { FailCause } from "../../../core/outcome.js";
-import { durationUs, type TimeUs } from "../../../core/time.js";
-import { monotonicNow } from "../../../wire/clock/monotonic-clock.js";
+import { durationUs, type TimeUs, timeUs } from "../../../core/time.js";
+import { type Alarm, alarmIn, type Clock } from "../../../wire/clock/clock.js";
 import { ServingError } from "../../../wire/serving-error.js";
 import type { LogLevel } from "../../../wire/worker-protocol.js";
 import { cpuTimeUs } from "../cpu-time.js";
@@ -17,15 +17,9 @@ import { HangWatch } from "../hang-watch.js";
 import { MemoryShortage } from "../memory-shortage.js";
 import type { PoolEvent, RunBatch } from "../worker-pool.js";
 import { SeatParking } from "./seat-parking.js";
-import type { SpareDescriptors } from "./spare-descriptors.js";
 import type { Turnstile } from "./turnstile.js";
-import {
-  type Hello,
-  type Request,
-  type WorkerExit,
-  WorkerProcess,
-  type WorkerProcessHandlers,
-} from "./worker-process.js";
+import type { Hello, Request, WorkerExit, WorkerLink, WorkerProcessHandlers } from "./worker-process.js";
+import type { WorkerSource } from "./worker-source.js";
 
 export interface LoadedModel {
   readonly handle: number;
@@ -38,6 +32,7 @@ export interface SeatOptions {
   readonly first: number;
   readonly scales: readonly number[];
   readonly hello: Hello;
+  readonly clock: Clock;
   readonly hang: HangRule;
   readonly respawnMinMs: number;
   readonly respawnMaxMs: number;
@@ -65,7 +60,7 @@ export interface SeatOwner {
   delays(model: string, isOverdue: boolean): void;
   /** Models that a process held before are loaded here one at a time: a restart of all is not a storm. */
   readonly reloads: Turnstile;
-  readonly spare: SpareDescriptors;
+  readonly workers: WorkerSource;
   /** It has another process, or none. */
   processChanged(): void;
 }
@@ -80,7 +75,7 @@ const RETIRE_LIMIT_MS = 1000;
 export class WorkerSeat {
   /** What the last process said it runs models with; "" before the first. */
   runtime = "";
-  private process: WorkerProcess | null = null;
+  private process: WorkerLink | null = null;
   private joined = false;
   /** Told to end because none of its accelerators is wanted. */
   private retiring = false;
@@ -88,7 +83,10 @@ export class WorkerSeat {
   private stopping = false;
   private failures = 0;
   private joinedAt = 0 as TimeUs;
-  private respawnTimer: NodeJS.Timeout | null = null;
+  private readonly clock: Clock;
+  /** Rings when a process that ended may be replaced. */
+  private readonly respawn: Alarm;
+  private isBackingOff = false;
   private hungSlot: number | null = null;
   /** Ended by us for what its batches did. */
   private isCondemned = false;
@@ -105,8 +103,14 @@ export class WorkerSeat {
     private readonly owner: SeatOwner,
   ) {
     this.flights = new FlightBook(options.scales.length, options.hang);
-    this.hangs = new HangWatch(options.scales.length, this.flights, options.hang, this.hangOwner());
-    this.parking = new SeatParking(this.parkedSeat(), options.scales.length, options.active, options.keepWarmMs);
+    const { clock, scales, hang, active, keepWarmMs } = options;
+    this.clock = clock;
+    this.hangs = new HangWatch(scales.length, this.flights, hang, this.hangOwner(), clock);
+    this.parking = new SeatParking(this.parkedSeat(), clock, scales.length, active, keepWarmMs);
+    this.respawn = clock.alarm(() => {
+      this.isBackingOff = false;
+      this.startOrRetry();
+    });
   }
 
   /** Index of its first accelerator over the server. */
@@ -149,7 +153,7 @@ export class WorkerSeat {
       onLog: (level, message) => this.owner.log(level, `worker ${child.pid}: ${message}`),
       onExit: (exit) => this.ended(child, exit),
     };
-    const child = this.owner.spare.lend(() => new WorkerProcess(this.options.hello, handlers));
+    const child = this.owner.workers.start(this.options.hello, handlers);
     this.process = child;
     this.owner.processChanged();
     this.retiring = false;
@@ -166,7 +170,7 @@ export class WorkerSeat {
     await this.reload();
     if (this.process !== child) throw new ServingError("unavailable", "the worker ended while it was given its models");
     this.joined = true;
-    this.joinedAt = monotonicNow();
+    this.joinedAt = this.clock.now();
     this.parking.up();
   }
 
@@ -198,7 +202,7 @@ export class WorkerSeat {
         this.owner.emit({ kind: "left", accelerator: accelerator(slot), cause, willRestart });
       },
       wake: () => {
-        if (this.process === null && this.respawnTimer === null) this.startOrRetry();
+        if (this.process === null && !this.isBackingOff) this.startOrRetry();
       },
       retire: () => this.retire(),
     };
@@ -244,7 +248,7 @@ export class WorkerSeat {
     }
     this.retiring = true;
     child.shutdown();
-    setTimeout(() => child.kill(), RETIRE_LIMIT_MS).unref();
+    alarmIn(this.clock, RETIRE_LIMIT_MS * 1000, () => child.kill()).unref();
   }
 
   /** Until nothing is missing: models may be loaded or unloaded while this goes on. */
@@ -297,7 +301,7 @@ export class WorkerSeat {
     } finally {
       if (isTiming) {
         this.timings--;
-        this.flights.restart(monotonicNow());
+        this.flights.restart(this.clock.now());
         this.hangs.look();
       }
     }
@@ -309,7 +313,7 @@ export class WorkerSeat {
     const runMaxUs = batch.spec?.runMaxUs ?? durationUs(0);
     const deadlineAt = batch.deadlineAt ?? earliestStartAt;
     const flight = { batch: batch.batch, model, earliestStartAt, predictedUs, deadlineAt, runMaxUs };
-    this.flights.depart(slot, flight, monotonicNow());
+    this.flights.depart(slot, flight, this.clock.now());
     try {
       this.process!.run({ slot, handle, batch: batch.batch, earliestStartAt, outputs, members });
     } catch (error) {
@@ -334,19 +338,18 @@ export class WorkerSeat {
   async stop(graceMs: number): Promise<void> {
     this.stopping = true;
     this.parking.stop();
-    if (this.respawnTimer !== null) clearTimeout(this.respawnTimer);
-    this.respawnTimer = null;
+    this.respawn.clear();
     const child = this.process;
     if (child === null) return;
     const gone = new Promise<void>((resolve) => this.onGone.push(resolve));
     child.shutdown();
-    const timer = setTimeout(() => this.kill(`did not end within ${graceMs} ms of shutdown`), graceMs);
+    const limit = alarmIn(this.clock, graceMs * 1000, () => this.kill(`did not end within ${graceMs} ms of shutdown`));
     await gone;
-    clearTimeout(timer);
+    limit.clear();
   }
 
   private land(slot: number, batch: number): Flight | null {
-    const flight = this.flights.land(slot, batch, monotonicNow());
+    const flight = this.flights.land(slot, batch, this.clock.now());
     if (flight !== null) this.owner.survived(flight.model);
     this.hangs.look();
     // Whoever asked about the batch hears of it before the accelerator leaves.
@@ -355,11 +358,11 @@ export class WorkerSeat {
   }
 
   private async inTime<T>(promise: Promise<T>, limitMs: number, what: string): Promise<T> {
-    const timer = setTimeout(() => this.kill(`${what} took longer than ${limitMs} ms`), limitMs);
+    const limit = alarmIn(this.clock, limitMs * 1000, () => this.kill(`${what} took longer than ${limitMs} ms`));
     try {
       return await promise;
     } finally {
-      clearTimeout(timer);
+      limit.clear();
     }
   }
 
@@ -370,7 +373,7 @@ export class WorkerSeat {
     this.kill(`memory must be at most ${limit} bytes; was ${rssBytes}`);
   }
 
-  private ended(child: WorkerProcess, exit: WorkerExit): void {
+  private ended(child: WorkerLink, exit: WorkerExit): void {
     if (this.process !== child) return;
     this.process = null;
     this.owner.processChanged();
@@ -425,14 +428,12 @@ export class WorkerSeat {
   }
 
   private respawnLater(): void {
-    if (monotonicNow() - this.joinedAt > HEALTHY_US) this.failures = 0;
+    if (this.clock.now() - this.joinedAt > HEALTHY_US) this.failures = 0;
     const { respawnMinMs, respawnMaxMs } = this.options;
     const delayMs = Math.min(respawnMaxMs, respawnMinMs * 2 ** Math.min(30, this.failures));
     this.failures++;
-    this.respawnTimer = setTimeout(() => {
-      this.respawnTimer = null;
-      this.startOrRetry();
-    }, delayMs);
+    this.isBackingOff = true;
+    this.respawn.set(timeUs(this.clock.now() + delayMs * 1000));
   }
 
   private startOrRetry(): void {
