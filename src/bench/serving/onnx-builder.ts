@@ -16,6 +16,8 @@ export interface OnnxNode {
   readonly outputs: readonly string[];
   /** Integer and integer-list attributes. */
   readonly attributes?: Readonly<Record<string, number | readonly number[]>>;
+  /** Attributes that are graphs: the branches of an If, the body of a Loop. */
+  readonly graphs?: Readonly<Record<string, OnnxGraph>>;
 }
 export interface Initializer {
   readonly name: string;
@@ -67,12 +69,16 @@ function node(value: OnnxNode): Buffer {
       ? message(5, bytes(1, name), int(3, attribute), int(20, 2))
       : message(5, bytes(1, name), ...attribute.map((item) => int(8, item)), int(20, 7)),
   );
+  const graphs = Object.entries(value.graphs ?? {}).map(([name, graph]) =>
+    message(5, bytes(1, name), graphProto(6, graph), int(20, 5)),
+  );
   return message(
     1,
     ...value.inputs.map((name) => bytes(1, name)),
     ...value.outputs.map((name) => bytes(2, name)),
     bytes(4, value.op),
     ...attributes,
+    ...graphs,
   );
 }
 
@@ -89,14 +95,16 @@ function initializer(value: Initializer): Buffer {
   return message(5, ...head, int(2, value.floats !== undefined ? 1 : 7), bytes(9, raw));
 }
 
-export function buildOnnx(graph: OnnxGraph): Buffer {
-  const body = message(
-    7,
+const graphProto = (field: number, graph: OnnxGraph): Buffer =>
+  message(
+    field,
     ...graph.nodes.map(node),
     bytes(2, "graph"),
     ...(graph.initializers ?? []).map(initializer),
     ...graph.inputs.map((input) => valueInfo(11, input)),
     ...graph.outputs.map((output) => valueInfo(12, output)),
   );
-  return Buffer.concat([int(1, graph.irVersion ?? 9), body, message(8, int(2, graph.opset ?? 17))]);
+
+export function buildOnnx(graph: OnnxGraph): Buffer {
+  return Buffer.concat([int(1, graph.irVersion ?? 9), graphProto(7, graph), message(8, int(2, graph.opset ?? 17))]);
 }

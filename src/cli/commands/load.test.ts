@@ -78,6 +78,18 @@ describe("rubato load", () => {
     expect(stderr).toMatch(/^rubato: the run is void: /);
   });
 
+  it("a run in which all requests failed exits 1 and still reports", async () => {
+    await stub.close();
+    stub = await startHttpStub({
+      models: { m: [{ name: "x", datatype: "FP32", shape: [4] }] },
+      reply: () => ({ status: 500 }),
+    });
+    const args = [`${stub.origin}/v2/models/m`, "--rate", "50", "--duration", "0.5", "--warmup", "0", "--quiet"];
+    const failed = await rubato(...args);
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(/^rubato: all of \d+ requests failed/)]);
+    expect(failed.stdout).toContain("failed");
+  });
+
   it("follows a trace, scaled to --rate", async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "rubato-load-"));
     try {

@@ -42,7 +42,7 @@ export function loadCommand(output: Output): Command {
     .summary("load on a server, and its latencies against an SLO")
     .description(
       "Sends requests by the clock (open loop), whatever becomes of the ones before, and counts latency from the moment " +
-        "each was to be sent. A run in which the generator itself could not keep up is void and exits with 1. A target " +
+        "each was to be sent. A run in which the generator itself could not keep up is void and exits with 1, as does one in which all requests failed. A target " +
         "is http://HOST:PORT/v2/models/MODEL or grpc://HOST:PORT/MODEL on any server of the Open Inference Protocol; " +
         "#share=N&slo=MS behind it sets its part of the rate and its own SLO.",
     )
@@ -147,6 +147,8 @@ async function load(output: Output, targets: readonly string[], flags: LoadFlags
     if (flags.json) writeJson(output, report);
     else output.result(loadReportText(report, latencies));
     if (report.void) throw new RunFailed(`the run is void: ${report.void_reason}`);
+    if (report.arrived > 0 && report.failed === report.arrived)
+      throw new RunFailed(`all of ${report.arrived} requests failed`);
   } finally {
     process.removeListener("SIGINT", onSignal);
   }

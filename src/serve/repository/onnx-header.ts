@@ -76,6 +76,8 @@ const OTHER_TYPES: Readonly<Record<number, string>> = {
 const LFS_POINTER = "version https://git-lfs.github.com/spec/";
 
 const VALUES_MAX = 4096;
+/** Of graphs within graphs: real models have a few, and each is a call. */
+const DEPTH_MAX = 32;
 /** An option is a number or a few; what is larger is a weight. */
 const OPTION_BYTES_MAX = 1024;
 const IR_OVERRIDABLE = 4;
@@ -152,8 +154,31 @@ function readModel(proto: ProtoFile): OnnxHeader {
     inputs: real.map((input) => (ranges.has(input.name) ? { ...input, range: ranges.get(input.name)! } : input)),
     overridable: irVersion < IR_OVERRIDABLE ? [] : overridables(inputs, initializers),
     outputs,
-    weightFiles: [...new Set([...initializers.values()].flatMap(({ weightFile }) => weightFile ?? []))],
+    weightFiles: [
+      ...new Set([
+        ...[...initializers.values()].flatMap(({ weightFile }) => weightFile ?? []),
+        ...weightsWithin(proto, nodes),
+      ]),
+    ],
   };
+}
+
+/** Files of weights that graphs within nodes name, and constants. @param depth of the nodes. */
+function weightsWithin(proto: ProtoFile, nodes: readonly Node[], depth = 0): string[] {
+  const files: string[] = [];
+  for (const { graphs, tensors } of nodes) {
+    for (const tensor of tensors) files.push(readInitializer(proto, tensor).weightFile ?? "");
+    for (const graph of graphs) {
+      if (depth >= DEPTH_MAX) proto.fail(graph.from, `has graphs within graphs, more than ${DEPTH_MAX} deep`);
+      const inner: Node[] = [];
+      proto.each(graph, (field) => {
+        if (field.number === 1) inner.push(readNode(proto, field.span));
+        else if (field.number === 5) files.push(readInitializer(proto, field.span).weightFile ?? "");
+      });
+      files.push(...weightsWithin(proto, inner, depth + 1));
+    }
+  }
+  return files.filter((file) => file !== "");
 }
 
 function overridables(inputs: readonly OnnxValue[], initializers: ReadonlyMap<string, Initializer>): Overridable[] {

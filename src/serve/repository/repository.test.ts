@@ -37,6 +37,28 @@ const external = (location: string): Buffer =>
     nodes: [{ op: "Add", inputs: ["x", "w"], outputs: ["y"] }],
     initializers: [{ name: "w", dims: [3], location }],
   });
+/** The same, within as many branches. */
+function branched(location: string, depth: number): Buffer {
+  let branch: OnnxGraph = {
+    inputs: [],
+    outputs: [value("y", ["batch", 3])],
+    nodes: [{ op: "Add", inputs: ["x", "w"], outputs: ["y"] }],
+    initializers: [{ name: "w", dims: [3], location }],
+  };
+  for (let level = 1; level < depth; level++) branch = { ...branch, initializers: [], nodes: [choice(branch)] };
+  return buildOnnx({
+    ...branch,
+    inputs: [value("x", ["batch", 3]), value("c", [], 9)],
+    nodes: [choice(branch)],
+    initializers: [],
+  });
+}
+const choice = (branch: OnnxGraph) => ({
+  op: "If",
+  inputs: ["c"],
+  outputs: ["y"],
+  graphs: { then_branch: branch },
+});
 const plain = graph([value("x", ["batch", 3])], [value("y", ["batch", 3])]);
 
 test("a link to nowhere is no model and keeps none from being found", () => {
@@ -517,6 +539,16 @@ describe("what is wrong is said, and the others are served", () => {
       "weights elsewhere on the machine",
       { "b/1/model.onnx": external("../../../etc/passwd") },
       /b\/1: weights of model\.onnx: must stay inside .*; was \.\.\/\.\.\/\.\.\/etc\/passwd/,
+    ],
+    [
+      "weights of a branch elsewhere on the machine",
+      { "b/1/model.onnx": branched("../../../etc/passwd", 2) },
+      /b\/1: weights of model\.onnx: must stay inside .*; was \.\.\/\.\.\/\.\.\/etc\/passwd/,
+    ],
+    [
+      "branches without end",
+      { "b/1/model.onnx": branched("w", 40) },
+      /model\.onnx has graphs within graphs, more than 32 deep \(at byte \d+/,
     ],
     [
       "weights by absolute path",
