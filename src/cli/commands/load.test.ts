@@ -84,7 +84,7 @@ describe("rubato load", () => {
       models: { m: [{ name: "x", datatype: "FP32", shape: [4] }] },
       reply: () => ({ status: 500 }),
     });
-    const args = [`${stub.origin}/v2/models/m`, "--rate", "50", "--duration", "0.5", "--warmup", "0", "--quiet"];
+    const args = [`${stub.origin}/v2/models/m`, "--concurrency", "2", "--duration", "0.5", "--quiet"];
     const failed = await rubato(...args);
     expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(/^rubato: all of \d+ requests failed/)]);
     expect(failed.stdout).toContain("failed");
