@@ -11,6 +11,8 @@ export interface BenchOptions {
   readonly figuresDir?: string | null;
   /** Of plus: only the cases that this seed draws. */
   readonly casesSeed?: number | undefined;
+  /** Of default: where finished cases are kept. */
+  readonly outDir?: string | null;
   readonly onProgress: (text: string) => void;
 }
 
@@ -90,6 +92,14 @@ export const BENCHES: readonly Bench[] = [
     takes: "15 min",
     isQuick: false,
     run: async (options) => (await import("./plus-bench.js")).benchPlus(options),
+  },
+  {
+    name: "default",
+    isFor: "requests in time under the live default, against eager and a timeout tuned for each case, in pairs",
+    isNotFor: "machines that do anything else meanwhile",
+    takes: "4 h, goes on where it was ended; --size 0.1 20 min",
+    isQuick: false,
+    run: async (options) => (await import("./default/live-default.js")).benchLiveDefault(options),
   },
   {
     name: "autoscale",

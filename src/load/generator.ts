@@ -138,6 +138,7 @@ export class Generator {
               lengths: source,
               samples,
               seed,
+              target: number,
             })
           : parseDataFile(data, readText("--data", data), metadata);
       sender.prepare(made, metadata);

@@ -1,5 +1,6 @@
-import type { TimeUs } from "../core/time.js";
+import { after, durationUs, type TimeUs } from "../core/time.js";
 import { monotonicNow } from "../wire/clock/monotonic-clock.js";
+import { PreciseTimer } from "../wire/clock/precise-timer.js";
 
 export interface PaceOptions {
   /** The next moment to send at, µs from the start; increasing; Infinity = no more. */
@@ -8,7 +9,7 @@ export interface PaceOptions {
   readonly startAt: TimeUs;
   /** Sending stops at this many µs from the start, whatever is still due. */
   readonly giveUpUs: number;
-  /** Wait for moments less than 2 ms away by turning the event loop: microseconds exact, but keeps a core busy. */
+  /** Wait for moments less than 2 ms away by turning the event loop: microseconds exact, but keeps a core busy. Else a thread sleeps until then. */
   readonly isSpinning: boolean;
   /** @param intendedUs the moment it was to be sent at. */
   readonly send: (intendedUs: number) => void;
@@ -40,15 +41,18 @@ export function pace(options: PaceOptions): Promise<{ unsent: number }> {
         if (dueUs === Number.POSITIVE_INFINITY) return finish();
         wait(dueUs - (monotonicNow() - startAt));
       } catch (error) {
+        timer?.close();
         reject(error);
       }
     };
+    const timer = isSpinning ? null : new PreciseTimer(turn);
     const wait = (us: number) => {
       if (us > SPIN_WITHIN_US) setTimeout(turn, Math.min(Math.floor((us - 1000) / 1000), 1000));
-      else if (us <= 0 || isSpinning) setImmediate(turn);
-      else setTimeout(turn, 1);
+      else if (us <= 0 || timer === null) setImmediate(turn);
+      else timer.set(after(startAt, durationUs(dueUs)));
     };
     const finish = () => {
+      timer?.close();
       let unsent = 0;
       // Aborted runs leave requests unsent on purpose.
       if (!signal?.aborted) for (; dueUs !== Number.POSITIVE_INFINITY; dueUs = next()) unsent++;

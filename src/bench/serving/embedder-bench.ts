@@ -9,16 +9,16 @@
  * Not for: GPUs, where batching gains far more; absolute rates of a machine that does anything else.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { defaultClientTimeoutMs, LOAD_DEFAULTS, type LoadOptions } from "../../load/load-options.js";
 import type { LoadReport } from "../../load/load-report.js";
 import { runLoad } from "../../load/run-load.js";
 import { mean, standardDeviation } from "../../measure/statistics.js";
-import { interpolateTable, type ModelProfile } from "../../serve/models/model-profile.js";
 import type { BenchResult, BenchSize } from "../bench-result.js";
-import { type PolicyModel, writeEmbedder } from "./embedder-repository.js";
 import { temporaryFolder } from "./identity-repository.js";
+import { CPU_WORKERS, measureProfile, timesOf } from "./measured-profile.js";
+import { type PolicyModel, shippedModel, writePolicyModels } from "./policy-models.js";
 import { sentenceLengths } from "./sentence-lengths.js";
 import { type ServedProcess, serveProcess } from "./served-process.js";
 
@@ -30,7 +30,6 @@ export interface EmbedderOptions extends BenchSize {
 }
 
 const GROUP = "cpu";
-const WORKERS = 2;
 const LENGTHS = 1000;
 const BAD_MAX = 0.01;
 /** Of the SLO: what a timeout may wait. */
@@ -54,19 +53,21 @@ export async function benchEmbedder(options: EmbedderOptions = {}): Promise<Benc
   };
   const { folder, remove } = temporaryFolder("embedder");
   try {
-    const { tokens, longest, source } = sentenceLengths(options.dataDir ?? null, LENGTHS, 1);
+    const { tokens, longest, source: sentences } = sentenceLengths(options.dataDir ?? null, LENGTHS, 1);
     const lengths = path.join(folder, "lengths.txt");
     writeFileSync(lengths, tokens.join("\n"));
-    const profile = await measureProfile(folder, plan);
-    const sloMs = sloOf(profile, longest);
+    const source = shippedModel("embedder");
+    plan.note(`profiling the model for ${plan.profileS} s`);
+    const profile = await measureProfile(folder, source, plan.profileS);
+    const sloMs = Math.ceil(2 * timesOf(profile, longest).aloneMs);
     const models = modelsOf(plan);
     const repository = path.join(folder, "models");
-    writeEmbedder(repository, GROUP, models, sloMs, profile);
-    plan.note(`starting the server; SLO ${sloMs} ms, sentences: ${source}`);
+    writePolicyModels(repository, source, models, sloMs, profile);
+    plan.note(`starting the server; SLO ${sloMs} ms, sentences: ${sentences}`);
     const server = await startServer(folder, repository, plan);
     try {
       const digest = createHash("sha256").update(tokens.join()).digest("hex").slice(0, 12);
-      return await new Comparison(plan, models, { server, lengths, sloMs, digest, source }).measure();
+      return await new Comparison(plan, models, { server, lengths, sloMs, digest, sentences }).measure();
     } finally {
       await server.stop();
     }
@@ -86,7 +87,12 @@ interface Plan {
 }
 
 function modelsOf({ timeouts }: Plan): PolicyModel[] {
-  const model = (name: string, policy: string, policyOptions = {}): PolicyModel => ({ name, policy, policyOptions });
+  const model = (name: string, policy: string, policyOptions = {}): PolicyModel => ({
+    name,
+    group: GROUP,
+    policy,
+    policyOptions,
+  });
   return [
     model("deferred", "deferred"),
     model("eager", "eager"),
@@ -96,27 +102,7 @@ function modelsOf({ timeouts }: Plan): PolicyModel[] {
 }
 
 function startServer(folder: string, models: string, { profileS }: Plan): Promise<ServedProcess> {
-  const groups = { [GROUP]: { kind: "onnx", count: WORKERS, threads: 1 } };
-  return serveProcess(folder, { models, groups, profile: { budget_s: profileS } });
-}
-
-/** One server measures, so that all policies plan with the same numbers. */
-async function measureProfile(folder: string, plan: Plan): Promise<string> {
-  const repository = path.join(folder, "profiled");
-  mkdirSync(repository);
-  plan.note(`profiling the model for ${plan.profileS} s`);
-  writeEmbedder(repository, GROUP, [{ name: "embedder", policy: "eager", policyOptions: {} }], 1000, null);
-  const server = await startServer(folder, repository, plan);
-  await server.stop();
-  return path.join(repository, "embedder", "1", "profile.json");
-}
-
-function sloOf(file: string, tokensMax: number): number {
-  const profile = JSON.parse(readFileSync(file, "utf8")) as ModelProfile;
-  // Requests are padded to the next extent that was profiled.
-  const extents = profile.points.flatMap(({ extent }) => extent ?? []).sort((a, b) => a - b);
-  const padded = extents.find((extent) => extent >= tokensMax) ?? tokensMax;
-  return Math.ceil((2 * interpolateTable(profile, padded, "alone")[1]!) / 1000);
+  return serveProcess(folder, { models, groups: { [GROUP]: CPU_WORKERS }, profile: { budget_s: profileS } });
 }
 
 interface Setting {
@@ -124,7 +110,7 @@ interface Setting {
   readonly lengths: string;
   readonly sloMs: number;
   readonly digest: string;
-  readonly source: string;
+  readonly sentences: string;
 }
 
 class Comparison {
@@ -212,7 +198,7 @@ class Comparison {
       const voidRuns = own.reduce((sum, search) => sum + search.voids, 0);
       const detail =
         `highest offered rate with at most 1 % bad, ± ${sd.toFixed(1)} over ${seeds.length} seeds, to ` +
-        `${(own[0]!.high - own[0]!.low).toFixed(1)}; SLO ${this.setting.sloMs} ms, ${this.setting.source}` +
+        `${(own[0]!.high - own[0]!.low).toFixed(1)}; SLO ${this.setting.sloMs} ms, ${this.setting.sentences}` +
         (voidRuns > 0 ? `; ${voidRuns} runs were void` : "");
       return this.result(`embedder-${name}-peak`, mean(peaks), "requests/s", detail, { peak_sd: sd });
     });

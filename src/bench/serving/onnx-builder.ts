@@ -22,7 +22,7 @@ export interface OnnxNode {
 export interface Initializer {
   readonly name: string;
   readonly dims: readonly number[];
-  readonly floats?: readonly number[];
+  readonly floats?: ArrayLike<number>;
   readonly ints?: readonly number[];
   readonly strings?: readonly Uint8Array[];
   /** File beside the model that has the values instead. */
@@ -90,9 +90,15 @@ function initializer(value: Initializer): Buffer {
     return message(5, ...head, int(2, 1), message(13, bytes(1, "location"), bytes(2, value.location)), int(14, 1));
   const raw =
     value.floats !== undefined
-      ? Buffer.from(Float32Array.from(value.floats).buffer)
+      ? rawFloats(value.floats)
       : Buffer.from(BigInt64Array.from((value.ints ?? []).map(BigInt)).buffer);
   return message(5, ...head, int(2, value.floats !== undefined ? 1 : 7), bytes(9, raw));
+}
+
+/** Weights that are there as they lie in the file are not copied. */
+function rawFloats(values: ArrayLike<number>): Buffer {
+  const { buffer, byteOffset, byteLength } = values instanceof Float32Array ? values : Float32Array.from(values);
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 const graphProto = (field: number, graph: OnnxGraph): Buffer =>

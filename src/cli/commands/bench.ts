@@ -1,5 +1,6 @@
 /** `rubato bench`: what it costs, in numbers that can be compared. */
 import { availableParallelism, cpus } from "node:os";
+import path from "node:path";
 import { Command } from "commander";
 import type { BenchResult } from "../../bench/bench-result.js";
 import { BENCHES, type Bench } from "../../bench/benches.js";
@@ -16,6 +17,7 @@ interface BenchFlags {
   readonly dataDir?: string;
   readonly figures?: string;
   readonly casesSeed?: number;
+  readonly out: string;
   readonly json?: boolean;
 }
 
@@ -32,7 +34,12 @@ export function benchCommand(output: Output): Command {
     .option("--size <factor>", "work relative to the full size", numberWithin({ above: 0, max: 100 }), 1)
     .option("--seconds <s>", "length of each timed run (overhead, embedder)", numberWithin({ min: 0.1, max: 3600 }))
     .option("--data-dir <dir>", "folder of data: embedder takes sentence lengths from it (default: RUBATO_DATA)")
-    .option("--figures <dir>", "folder that figures are written to (scheduler)")
+    .option("--figures <dir>", "folder that figures are written to (scheduler, default)")
+    .option(
+      "--out <dir>",
+      "folder that finished cases are kept in; given again, default goes on where it was",
+      path.join("out", "bench"),
+    )
     .option(
       "--cases-seed <n>",
       "plus: only the 20 cases of one model that this seed draws (its own are those of seed 1)",
@@ -72,8 +79,8 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
-    const { size, seconds, casesSeed } = flags;
-    return await bench.run({ size, seconds, dataDir, figuresDir, casesSeed, onProgress });
+    const { size, seconds, casesSeed, out: outDir } = flags;
+    return await bench.run({ size, seconds, dataDir, figuresDir, casesSeed, outDir, onProgress });
   } catch (error) {
     if (error instanceof ServingError) throw new RunFailed(`bench ${bench.name}: ${error.message}`);
     throw error;

@@ -94,7 +94,7 @@ export function loadCommand(output: Output): Command {
     )
     .option("--channels <n>", "gRPC connections per target and thread", integerWithin({ min: 1, max: 1024 }), 4)
     .option("--timeout <ms>", "how long an answer is waited for (default 10 x SLO, at least 10000)", positive)
-    .option("--no-spin", "wait for send times by timers only: up to 2 ms late, but leaves the processor to the server")
+    .option("--no-spin", "sleep until send times: some 0.1 ms late, but leaves the processor to the server")
     .option("--json", "print the report as one JSON document")
     .option("--quiet", "no progress on stderr")
     .addHelpText(

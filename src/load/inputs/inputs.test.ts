@@ -10,6 +10,7 @@ const options: InputOptions = {
   lengths: null,
   samples: 4,
   seed: 1,
+  target: 0,
 };
 const metadata = (datatype: string, shape: number[], name = "x") => ({
   hasBinaryData: true,
@@ -62,12 +63,13 @@ describe("inputs", () => {
     expect(bytes.subarray(4, 12).toString()).toMatch(/^[a-z]{8}$/);
   });
 
-  it("zero needs only one sample; random makes distinct ones, the same for the same seed", () => {
+  it("zero needs only one sample; random makes distinct ones, the same for the same seed wherever they go", () => {
     expect(makeSamples("m", metadata("FP32", [-1, 8]), { ...options, data: "zero" })).toHaveLength(1);
     const samples = makeSamples("m", metadata("FP32", [-1, 8]), options);
     expect(samples).toHaveLength(4);
     expect(samples[0]).not.toEqual(samples[1]);
-    expect(makeSamples("m", metadata("FP32", [-1, 8]), options)).toEqual(samples);
+    expect(makeSamples("elsewhere", metadata("FP32", [-1, 8]), options)).toEqual(samples);
+    expect(makeSamples("m", metadata("FP32", [-1, 8]), { ...options, target: 1 })).not.toEqual(samples);
   });
 
   it("keeps fewer samples when they are large, at least one", () => {

@@ -21,6 +21,8 @@ export interface InputOptions {
   /** Distinct samples, cycled through in a seeded order; fewer when they are large. */
   readonly samples: number;
   readonly seed: number;
+  /** Which target of the run it is for: a seed draws the same whatever the target's address, and for each target its own. */
+  readonly target: number;
 }
 
 export type IntegerRange = readonly [low: number, high: number];
@@ -45,7 +47,7 @@ export function makeSamples(where: string, metadata: ModelMetadata, options: Inp
           "invalid-argument",
           `${option} ${name}: ${where} has no such input; it has ${[...known].join(", ")}`,
         );
-  const random = randomStream(options.seed, `inputs/${where}`);
+  const random = randomStream(options.seed, `inputs/${options.target}`);
   const samples: Sample[] = [];
   let bytes = 0;
   // Without variable lengths all zero samples would be equal.

@@ -1,0 +1,243 @@
+/**
+ * Does the live default ever lose? Against eager and the best of some timeouts, over HTTP, in pairs of runs on the same arrivals.
+ *
+ * Real models run alone, one after the other; emulated settings several at once, for their accelerators compute nothing and their
+ * rates are low. Every finished case is kept. Not for: what the accelerators of a data centre gain; a machine that is busy.
+ */
+import { availableParallelism } from "node:os";
+import path from "node:path";
+import { stream } from "../../sim/random.js";
+import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import type { BenchResult } from "../bench-result.js";
+import { type CaseEvidence, compare } from "./comparison.js";
+import { type CasePlan, digestOf, KeptCases, type MeasuredCase } from "./kept-cases.js";
+import { type LiveCase, type LiveSetting, liveCases, mostInTime } from "./live-cases.js";
+import { caseResult, summaryResults, writeFigure } from "./live-results.js";
+import { type RunCounts, runPairs, TIMEOUT_FRACTIONS } from "./paired-runs.js";
+import {
+  DEFAULT_POLICY,
+  type RunLength,
+  type ServedSetting,
+  type ServeOptions,
+  serveSetting,
+} from "./served-setting.js";
+
+export interface LiveDefaultOptions {
+  readonly size: number;
+  readonly dataDir?: string | null;
+  readonly figuresDir?: string | null;
+  /** Where finished cases are kept; null: nowhere. */
+  readonly outDir?: string | null;
+  readonly onProgress: (text: string) => void;
+}
+
+const PAIRS = 7;
+const SWEEP_PAIRS = 3;
+const REPEATS_MAX = 2;
+const REQUESTS = 500;
+/** Emulated settings at once, per core: some 500 requests a second on each, at 0.5 ms for client, server and emulation together. */
+const LANES_PER_CORE = 2;
+const LANES = LANES_PER_CORE * availableParallelism();
+const SHORTEST_S = 4;
+const LONGEST_S = 12;
+/** A queue that overflows is as long as it gets after a few SLOs. */
+const COUNTED_SLOS = 5;
+const WARMUP_SLOS = 2;
+/** Rates are averaged over a second. */
+const WARMUP_S = 1.5;
+const PROFILE_S = 20;
+const CAPACITY_S = 5;
+/** Of a run, beside its length: connections, the last answers. */
+const BETWEEN_S = 0.3;
+/** Guess for cases whose capacity is not known yet. */
+const REAL_RUN_S = 8;
+/** Of the work, after which the time left is told from the time that it took. */
+const MEASURED_PART = 0.1;
+/** The control runs at this load only. */
+const CONTROL_LOAD = 1;
+
+export interface LiveCaseReport {
+  readonly plan: CasePlan;
+  readonly measured: MeasuredCase;
+}
+
+export async function benchLiveDefault(options: LiveDefaultOptions): Promise<BenchResult[]> {
+  const { size, onProgress, outDir } = options;
+  const kept = new KeptCases(outDir == null ? null : path.join(outDir, "default-live"));
+  const planned = liveCases(size).map((each) => ({ case: each, plan: planOf(each, size) }));
+  const reports = new Map<string, LiveCaseReport>();
+  const missing: PlannedCase[] = [];
+  for (const each of planned) {
+    const measured = kept.get(each.plan);
+    if (measured === null) missing.push(each);
+    else reports.set(digestOf(each.plan), { plan: each.plan, measured });
+  }
+  const progress = new ProgressOfCases(planned.length, missing, onProgress);
+  const onMeasured = (plan: CasePlan, measured: MeasuredCase): void => {
+    kept.put(plan, measured);
+    reports.set(digestOf(plan), { plan, measured });
+    progress.done(plan, measured);
+  };
+  const serve: Omit<ServeOptions, "timeouts"> = {
+    dataDir: options.dataDir ?? null,
+    profileS: Math.max(3, PROFILE_S * Math.min(1, size)),
+    capacityS: CAPACITY_S,
+    note: onProgress,
+  };
+  const settings = [...new Map(missing.map((each) => [each.case.setting.name, each.case.setting])).values()];
+  const measureOne = (setting: LiveSetting): Promise<void> =>
+    measureSetting(
+      setting,
+      missing.filter((each) => each.case.setting.name === setting.name),
+      serve,
+      onMeasured,
+    );
+  for (const setting of settings.filter(({ kind }) => kind === "real")) await measureOne(setting);
+  const emulated = settings.filter(({ kind }) => kind === "emulated");
+  const lane = async (): Promise<void> => {
+    for (let next = emulated.shift(); next !== undefined; next = emulated.shift()) await measureOne(next);
+  };
+  await allOrFirstError(Array.from({ length: LANES }, lane), () => emulated.splice(0));
+  const all = planned.map((each) => ({ setting: each.case.setting, ...reports.get(digestOf(each.plan))! }));
+  const compared = all.map((each) => ({ ...each, comparison: compare(evidenceOf(each)) }));
+  if (options.figuresDir != null) await writeFigure(options.figuresDir, compared);
+  return [...compared.map(caseResult), ...summaryResults(compared)];
+}
+
+interface PlannedCase {
+  readonly case: LiveCase;
+  readonly plan: CasePlan;
+}
+
+function planOf({ setting, load }: LiveCase, size: number): CasePlan {
+  const isTiny = size < 0.05;
+  return {
+    setting: setting.name,
+    load,
+    policy: DEFAULT_POLICY ?? "default",
+    requests: Math.round(REQUESTS * Math.min(1, Math.max(0.25, size))),
+    pairs: isTiny ? 3 : PAIRS,
+    sweepPairs: isTiny ? 1 : SWEEP_PAIRS,
+    timeouts: TIMEOUT_FRACTIONS,
+    hasControl: load === CONTROL_LOAD,
+    repeatsMax: REPEATS_MAX,
+    shortestS: isTiny ? 1 : SHORTEST_S,
+  };
+}
+
+const evidenceOf = ({ plan, measured }: LiveCaseReport): CaseEvidence => ({
+  runs: measured.runs,
+  timeouts: plan.timeouts,
+  load: plan.load,
+  betaOverAlpha: measured.beta_over_alpha,
+  mostInTime: measured.most_in_time,
+});
+
+/** All cases of one setting on one server, which is started for them. */
+export async function measureSetting(
+  setting: LiveSetting,
+  cases: readonly PlannedCase[],
+  options: Omit<ServeOptions, "timeouts">,
+  onMeasured: (plan: CasePlan, measured: MeasuredCase) => void,
+): Promise<void> {
+  const timeouts = [...new Set(cases.flatMap(({ plan }) => plan.timeouts))];
+  const served = await serveSetting(setting, { ...options, timeouts });
+  try {
+    for (const { plan } of cases) onMeasured(plan, await measureCase(setting, served, plan));
+  } finally {
+    await served.stop();
+  }
+}
+
+async function measureCase(setting: LiveSetting, served: ServedSetting, plan: CasePlan): Promise<MeasuredCase> {
+  const fromUs = monotonicNow();
+  const rps = plan.load * served.capacityRps;
+  const length = lengthOf(plan, rps, Math.max(...Object.values(served.sloMs)));
+  const run = (contender: Parameters<ServedSetting["run"]>[0], pair: number): Promise<RunCounts> =>
+    served.run(contender, rps, seedOf(plan, pair), length);
+  const runs = await runPairs(plan, run);
+  const most = setting.kind === "emulated" ? mostInTime(setting, rps, length.countedS) / (rps * length.countedS) : null;
+  return {
+    capacity_rps: served.capacityRps,
+    offered_rps: rps,
+    slo_ms: served.sloMs,
+    beta_over_alpha: served.betaOverAlpha,
+    most_in_time: most,
+    warmup_s: length.warmupS,
+    counted_s: length.countedS,
+    runs,
+    wall_s: Math.round((monotonicNow() - fromUs) / 1e5) / 10,
+  };
+}
+
+/** Each pair of each case has its own arrivals. */
+export const seedOf = ({ setting, load }: Pick<CasePlan, "setting" | "load">, pair: number): number =>
+  Math.floor(stream(pair, `default/${setting}/${load}`)() * 2 ** 32);
+
+function lengthOf({ requests, shortestS }: CasePlan, rps: number, sloMs: number): RunLength {
+  const sloS = sloMs / 1000;
+  const least = Math.max(shortestS, COUNTED_SLOS * sloS);
+  return {
+    warmupS: Math.max(Math.min(WARMUP_S, shortestS), WARMUP_SLOS * sloS),
+    countedS: Math.max(least, Math.min(requests / rps, LONGEST_S)),
+  };
+}
+
+/** Seconds that a case takes, about. */
+export function secondsOf({ case: { setting, load }, plan }: PlannedCase): number {
+  const { pairs, sweepPairs, timeouts, hasControl } = plan;
+  const runs = pairs * (3 + Number(hasControl)) + sweepPairs * (timeouts.length - 1);
+  if (setting.kind === "real") return runs * REAL_RUN_S;
+  const sloMs = Math.max(...setting.models.map((model) => model.sloMs));
+  const { warmupS, countedS } = lengthOf(plan, load * setting.capacityRps, sloMs);
+  return runs * (warmupS + countedS + sloMs / 1000 + BETWEEN_S);
+}
+
+class ProgressOfCases {
+  private readonly startedUs = monotonicNow();
+  private readonly expected: Map<string, number>;
+  private readonly kept: number;
+  private allS = 0;
+  private doneS = 0;
+
+  constructor(
+    private readonly total: number,
+    missing: readonly PlannedCase[],
+    private readonly note: (text: string) => void,
+  ) {
+    // Emulated cases share their hours.
+    const share = (each: PlannedCase) => secondsOf(each) / (each.case.setting.kind === "real" ? 1 : LANES);
+    this.expected = new Map(missing.map((each) => [digestOf(each.plan), share(each)]));
+    this.kept = total - missing.length;
+    for (const seconds of this.expected.values()) this.allS += seconds;
+    note(`${total} cases${this.kept > 0 ? `, ${this.kept} kept` : ""}; about ${minutes(this.allS)}`);
+  }
+
+  done(plan: CasePlan, measured: MeasuredCase): void {
+    const digest = digestOf(plan);
+    this.doneS += this.expected.get(digest)!;
+    this.expected.delete(digest);
+    const elapsedS = (monotonicNow() - this.startedUs) / 1e6;
+    // Until all lanes have ended something, the plan knows better than the clock.
+    const pace = this.doneS > MEASURED_PART * this.allS ? elapsedS / this.doneS : 1;
+    const leftS = (this.allS - this.doneS) * pace;
+    const { ratio, best, least, pairs } = compare(evidenceOf({ plan, measured }));
+    this.note(
+      `${this.total - this.expected.size} of ${this.total} cases, ${minutes(leftS)} left; ${plan.setting} at ${plan.load}: ` +
+        `${ratio.median.toFixed(3)} of ${best} over ${pairs} pairs, ${least}`,
+    );
+  }
+}
+
+const minutes = (seconds: number): string =>
+  seconds < 90
+    ? `${Math.ceil(seconds)} s`
+    : seconds < 5400
+      ? `${Math.round(seconds / 60)} min`
+      : `${(seconds / 3600).toFixed(1)} h`;
+
+/** @param cancel so that lanes take nothing new once one failed. */
+async function allOrFirstError(work: readonly Promise<void>[], cancel: () => void): Promise<void> {
+  for (const each of work) each.catch(cancel);
+  for (const ended of await Promise.allSettled(work)) if (ended.status === "rejected") throw ended.reason;
+}

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { type PairPlan, runPairs } from "./paired-runs.js";
+
+const plan: PairPlan = { pairs: 3, sweepPairs: 2, timeouts: [0.1, 0.5], hasControl: true, repeatsMax: 1 };
+const counts = (in_time: number) => ({ arrived: 100, in_time, late: 0, lag_ms: 1, void_reason: null });
+
+test("in turn, another first in each pair; all timeouts while they are swept, then the best of them", async () => {
+  const order: string[] = [];
+  await runPairs(plan, async ({ name }, pair) => {
+    order.push(`${pair} ${name}`);
+    return counts(name === "timeout-0.5" ? 60 : 50);
+  });
+  expect(order).toEqual([
+    ...["default", "eager", "eager-again", "timeout-0.1", "timeout-0.5"].map((name) => `0 ${name}`),
+    ...["eager", "eager-again", "timeout-0.1", "timeout-0.5", "default"].map((name) => `1 ${name}`),
+    ...["eager-again", "timeout-0.5", "default", "eager"].map((name) => `2 ${name}`),
+  ]);
+});
+
+test("a void pair is made up for, as often as is allowed", async () => {
+  const voidPairs = async (voids: readonly number[]) => {
+    const runs = await runPairs(plan, async ({ name }, pair) => {
+      const isVoid = voids.includes(pair) && name === "eager";
+      return { ...counts(50), void_reason: isVoid ? "late" : null };
+    });
+    return [...new Set(runs.map(({ pair }) => pair))];
+  };
+  expect(await voidPairs([])).toEqual([0, 1, 2]);
+  expect(await voidPairs([0])).toEqual([0, 1, 2, 3]);
+  expect(await voidPairs([0, 1, 2, 3])).toEqual([0, 1, 2, 3]);
+});

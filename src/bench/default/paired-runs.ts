@@ -1,0 +1,89 @@
+/**
+ * Policies in turn on the same arrivals. What a pair shares, its seed and its minute on the machine, is no difference between
+ * its policies; who goes first changes from pair to pair.
+ */
+
+/** Who runs: the default, what it is held against, and eager once more, which shows what a pair cannot tell. */
+export type Contender =
+  | { readonly name: "default" | "eager" | "eager-again"; readonly timeoutFraction: null }
+  | { readonly name: string; readonly timeoutFraction: number };
+
+/** Of the SLO: what a timeout may wait, of which the best is taken. */
+export const TIMEOUT_FRACTIONS = [0.1, 0.25, 0.5] as const;
+
+const plain = (name: "default" | "eager" | "eager-again"): Contender => ({ name, timeoutFraction: null });
+export const DEFAULT = plain("default");
+export const EAGER = plain("eager");
+export const CONTROL = plain("eager-again");
+
+export const timeoutsOf = (fractions: readonly number[]): Contender[] =>
+  fractions.map((timeoutFraction) => ({ name: `timeout-${timeoutFraction}`, timeoutFraction }));
+
+/** What a run counted. */
+export interface RunCounts {
+  readonly arrived: number;
+  readonly in_time: number;
+  /** Answered, but after the deadline by the client's clock. */
+  readonly late: number;
+  /** p99 of actual less intended send time. */
+  readonly lag_ms: number | null;
+  /** Why it says nothing; null: it does. */
+  readonly void_reason: string | null;
+}
+
+export interface PairedRun extends RunCounts {
+  readonly pair: number;
+  readonly contender: string;
+}
+
+export interface PairPlan {
+  readonly pairs: number;
+  /** Pairs in which all timeouts run; in the others the best of them does. */
+  readonly sweepPairs: number;
+  readonly timeouts: readonly number[];
+  readonly hasControl: boolean;
+  /** Further pairs in place of void ones, at most. */
+  readonly repeatsMax: number;
+}
+
+/** @param run of one contender on the arrivals of a pair; the same pair, the same arrivals. */
+export async function runPairs(
+  plan: PairPlan,
+  run: (contender: Contender, pair: number) => Promise<RunCounts>,
+): Promise<PairedRun[]> {
+  const runs: PairedRun[] = [];
+  const timeouts = timeoutsOf(plan.timeouts);
+  const common = [DEFAULT, EAGER, ...(plan.hasControl ? [CONTROL] : [])];
+  let valid = 0;
+  for (let pair = 0; valid < plan.pairs && pair < plan.pairs + plan.repeatsMax; pair++) {
+    const chosen = valid < plan.sweepPairs ? timeouts : [bestOf(timeouts, runs)];
+    const turn = rotated([...common, ...chosen], pair);
+    const made: PairedRun[] = [];
+    for (const contender of turn) made.push({ pair, contender: contender.name, ...(await run(contender, pair)) });
+    runs.push(...made);
+    if (isComparable(made)) valid++;
+  }
+  return runs;
+}
+
+/** Runs of one pair can be compared if each says something, and the same requests arrived in all. */
+export const isComparable = (runs: readonly PairedRun[]): boolean =>
+  runs.every(({ void_reason, arrived }) => void_reason === null && arrived === runs[0]!.arrived);
+
+/** Who has most in time over the pairs that all of them ran in; the first of equals. */
+export function bestOf<T extends { readonly name: string }>(contenders: readonly T[], runs: readonly PairedRun[]): T {
+  const names = contenders.map(({ name }) => name);
+  const total = new Map(names.map((name) => [name, 0]));
+  for (const pair of new Set(runs.map((run) => run.pair))) {
+    const own = runs.filter((run) => run.pair === pair);
+    if (!isComparable(own) || names.some((name) => !own.some(({ contender }) => contender === name))) continue;
+    for (const { contender, in_time } of own)
+      if (total.has(contender)) total.set(contender, total.get(contender)! + in_time);
+  }
+  return contenders.reduce((best, each) => (total.get(each.name)! > total.get(best.name)! ? each : best));
+}
+
+const rotated = <T>(all: readonly T[], by: number): T[] => [
+  ...all.slice(by % all.length),
+  ...all.slice(0, by % all.length),
+];

@@ -1,0 +1,61 @@
+/** A model several times in one repository, under a policy each: all are the same file with the same profile. */
+import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { parse, stringify } from "yaml";
+import { ServingError } from "../../wire/serving-error.js";
+
+const SHIPPED = fileURLToPath(new URL("../../../models", import.meta.url));
+
+export interface ModelSource {
+  /** Of its rubato.yaml. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Its model.onnx; null: the settings say where it is, or it is emulated. */
+  readonly file: string | null;
+}
+
+export interface PolicyModel {
+  readonly name: string;
+  readonly group: string;
+  /** null: none is named, and the server's own is what it gets. */
+  readonly policy: string | null;
+  readonly policyOptions: Readonly<Record<string, unknown>>;
+}
+
+/** One of the models that `npm start` serves. @throws ServingError not-found. */
+export function shippedModel(name: string): ModelSource {
+  const folder = path.join(SHIPPED, name);
+  const settings = parse(readFileSync(path.join(folder, "rubato.yaml"), "utf8")) as ModelSource["settings"];
+  if (settings.model_file !== undefined) return { settings, file: null };
+  const file = path.join(folder, "1", "model.onnx");
+  if (!existsSync(file)) throw new ServingError("not-found", `the model is not there: ${file}`);
+  return { settings, file };
+}
+
+/** @param profile file of a measured profile, or null. */
+export function writePolicyModels(
+  folder: string,
+  source: ModelSource,
+  models: readonly PolicyModel[],
+  sloMs: number,
+  profile: string | null,
+): void {
+  for (const { name, group, policy, policyOptions } of models) {
+    const version = path.join(folder, name, "1");
+    mkdirSync(version, { recursive: true });
+    if (source.file !== null) linkOrCopy(source.file, path.join(version, "model.onnx"));
+    if (profile !== null) copyFileSync(profile, path.join(version, "profile.json"));
+    const chosen = policy === null ? {} : { policy, policy_options: policyOptions };
+    const own = { ...source.settings, slo_ms: sloMs, group, ...chosen };
+    writeFileSync(path.join(folder, name, "rubato.yaml"), stringify(own));
+  }
+}
+
+/** The same bytes once where both are on one disk. */
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch {
+    copyFileSync(from, to);
+  }
+}
