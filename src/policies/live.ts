@@ -27,6 +27,12 @@ export interface LiveQueueSpec extends QueueSpec {
   readonly window: WindowRules;
 }
 
+/** A queue's rules, from the numbers that follow it in rows of events. */
+export const liveSpec = (spec: QueueSpec, numbers: Float64Array): LiveQueueSpec => ({
+  ...spec,
+  window: decodeWindow(numbers, 0),
+});
+
 /** Every queue added must be a LiveQueueSpec. */
 export function livePolicy(): Policy {
   const loads = new SharedLoads();

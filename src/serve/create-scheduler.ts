@@ -4,7 +4,7 @@
  */
 
 import { formatValue } from "../config/config-error.js";
-import { queuedHandles } from "../core/event-log.js";
+import { queuedHandles } from "../core/event-rows.js";
 import { violated } from "../core/invariant.js";
 import { ProfiledLatency } from "../core/latency/latency.js";
 import { DROP_REASONS, DROPPED, FAIL_CAUSES, FAIL_DRAINING, FAIL_INTERNAL, FAILED } from "../core/outcome.js";

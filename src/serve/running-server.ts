@@ -84,7 +84,7 @@ export async function runServer(
       isolation: scheduler.isolation,
       rate_window_s: scheduler.rateWindowUs / 1e6,
     },
-    schedulerMode: scheduler.threads > 0 ? { threads: scheduler.threads } : scheduler.hasThread ? "thread" : "inline",
+    schedulerMode: scheduler.threads > 0 ? { threads: scheduler.threads } : "inline",
     eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
     models: source,
     modelControl: config.modelControl,

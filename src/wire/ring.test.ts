@@ -16,13 +16,13 @@ describe("ring", () => {
     const reader = new RingReader(memory);
     writer.cells[writer.claim()] = 7;
     expect(reader.available).toBe(0);
-    writer.publish();
+    writer.show();
     expect(reader.available).toBe(1);
     writer.cells[writer.claim()] = 8;
     expect(writer.claim()).toBe(-1);
     reader.release(1);
     expect(writer.claim()).not.toBe(-1);
-    writer.publish();
+    writer.show();
     expect(reader.cells[reader.offsetAt(0)]).toBe(8);
   });
 
@@ -48,7 +48,7 @@ describe("ring", () => {
             writer.cells[offset + RING_WIDTH - 1] = -action.value;
             claimed.push(action.value);
           } else if (action.kind === "publish") {
-            writer.publish();
+            writer.show();
             visible.push(...claimed.splice(0));
           } else {
             const count = Math.min(action.count, reader.available);
@@ -76,7 +76,7 @@ describe("ring", () => {
        const control = new Int32Array(workerData.control), cells = new Float64Array(workerData.cells);
        let head = 0, torn = 0, wrong = 0;
        while (head < ${count}) {
-         Atomics.wait(control, 0, head);
+         Atomics.wait(control, 0, head, 1);
          const tail = Atomics.load(control, 0);
          for (; head < tail; head++) {
            const offset = (head & 63) * ${RING_WIDTH};
@@ -102,9 +102,9 @@ describe("ring", () => {
           writer.cells[offset] = written;
           writer.cells[offset + RING_WIDTH - 1] = written * 3;
           written++;
-          if (written % 5 === 0) writer.publish();
+          if (written % 5 === 0) writer.show();
         }
-        writer.publish();
+        writer.show();
         if (written === count) resolve();
         else setImmediate(more);
       };

@@ -2,17 +2,16 @@
  * A ring of fixed-width records between two threads: one writes, one reads, nobody locks and nothing is allocated.
  *
  * Cells are doubles in a SharedArrayBuffer: whole microseconds and ids are exact. Records become visible together, at
- * `publish`, which also wakes a reader that sleeps in Atomics.wait or Atomics.waitAsync. A full ring is the writer's
- * named outcome: `claim` says -1 and writes nothing.
+ * `show`; waking a reader that sleeps is the affair of bells (src/threads/bell). A full ring is the writer's named outcome:
+ * `claim` says -1 and writes nothing.
  */
 import { invariant } from "../core/invariant.js";
-import { waitAsync } from "./wait-async.js";
 
 /** Doubles per record unless a ring is made with another width. */
 export const RING_WIDTH = 12;
-/** Records published so far, modulo 2^32; what a reader sleeps on. */
+/** Records shown so far, modulo 2^32. */
 const TAIL = 0;
-/** Records released so far, modulo 2^32; what a writer of a full ring sleeps on. Kept a cache line away from TAIL. */
+/** Records released so far, modulo 2^32. Kept a cache line away from TAIL. */
 const HEAD = 16;
 const CONTROL_LENGTH = 32;
 
@@ -42,7 +41,7 @@ export class RingWriter {
   private readonly width: number;
   private readonly mask: number;
   private tail: number;
-  private published: number;
+  private shown: number;
   /** Records released when the writer last looked: it looks again when the ring seems full. */
   private headSeen: number;
 
@@ -53,7 +52,7 @@ export class RingWriter {
     this.capacity = this.cells.length / memory.width;
     this.mask = this.capacity - 1;
     this.tail = Atomics.load(this.control, TAIL);
-    this.published = this.tail;
+    this.shown = this.tail;
     this.headSeen = Atomics.load(this.control, HEAD);
   }
 
@@ -63,7 +62,7 @@ export class RingWriter {
     return this.capacity - ((this.tail - this.headSeen) | 0);
   }
 
-  /** @returns offset of a fresh record in `cells`, or -1 when the ring is full. The reader sees it after `publish`. */
+  /** @returns offset of a fresh record in `cells`, or -1 when the ring is full. The reader sees it after `show`. */
   claim(): number {
     if (((this.tail - this.headSeen) | 0) >= this.capacity && this.free <= 0) return -1;
     const offset = (this.tail & this.mask) * this.width;
@@ -71,24 +70,12 @@ export class RingWriter {
     return offset;
   }
 
-  /** Shows the reader everything claimed so far and wakes it; nothing happens when there is nothing new. */
-  publish(): void {
-    if (this.show()) Atomics.notify(this.control, TAIL);
-  }
-
-  /** Shows the reader everything claimed so far and leaves it asleep. @returns false: there was nothing new. */
+  /** Shows the reader everything claimed so far. @returns false: there was nothing new. */
   show(): boolean {
-    if (this.tail === this.published) return false;
-    this.published = this.tail;
+    if (this.tail === this.shown) return false;
+    this.shown = this.tail;
     Atomics.store(this.control, TAIL, this.tail);
     return true;
-  }
-
-  /** Sleeps until the reader released something or `timeoutMs` passed. Never on a main thread. */
-  waitForRoom(timeoutMs: number): void {
-    const head = Atomics.load(this.control, HEAD);
-    if (this.capacity - ((this.tail - head) | 0) > 0) return;
-    Atomics.wait(this.control, HEAD, head, timeoutMs);
   }
 }
 
@@ -107,7 +94,7 @@ export class RingReader {
     this.head = Atomics.load(this.control, HEAD);
   }
 
-  /** Records published and not yet released. */
+  /** Records shown and not yet released. */
   get available(): number {
     return (Atomics.load(this.control, TAIL) - this.head) | 0;
   }
@@ -122,19 +109,5 @@ export class RingReader {
     if (count === 0) return;
     this.head = (this.head + count) | 0;
     Atomics.store(this.control, HEAD, this.head);
-    Atomics.notify(this.control, HEAD);
-  }
-
-  /** Sleeps until something is available or `timeoutMs` passed (Infinity: no limit). Never on a main thread. */
-  wait(timeoutMs: number): void {
-    Atomics.wait(this.control, TAIL, this.head, timeoutMs);
-  }
-
-  /**
-   * The same without blocking: resolves when something became available.
-   * @returns null when something is available already. It does not keep the process alive.
-   */
-  waitAsync(): Promise<unknown> | null {
-    return waitAsync(this.control, TAIL, this.head);
   }
 }

@@ -81,12 +81,12 @@ it("however a group is resized under load, every request ends once and none fail
     maxLength: 15,
   });
   await fc.assert(
-    fc.asyncProperty(sizes, fc.constantFrom("inline" as const, "thread" as const), async (all, schedulerMode) => {
+    fc.asyncProperty(sizes, async (all) => {
       const slow = modelSpec({ emulated: { alphaMs: 2, betaMs: 15, tableMs: null }, sloUs: durationUs(5_000_000) });
       // The test resizes, not the advice.
       const options = { ...SCALE_DEFAULTS, max: 4, intervalUs: 3_600_000_000 };
       const autoscale = { options, act: true, start: 2, keepWarmUs: durationUs(1_000_000) };
-      const fake = await new FakeServer([slow], [group(4, { autoscale })], { schedulerMode }).start();
+      const fake = await new FakeServer([slow], [group(4, { autoscale })]).start();
       const calls: ReturnType<FakeServer["infer"]>[] = [];
       for (const { size, ms } of all) {
         fake.pool.resize("g", size);

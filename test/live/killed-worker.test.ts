@@ -12,7 +12,7 @@ it("SIGKILL of a worker under load: its requests are tried again in time or get 
     sloUs: null,
     defaultTimeoutUs: 3_000_000 as never,
   });
-  const fake = new FakeServer([spec], groups, { pool, schedulerMode: "thread" });
+  const fake = new FakeServer([spec], groups, { pool });
   const server: Server = fake.server;
   await fake.start();
   const ends: ReturnType<FakeServer["infer"]>[] = [];

@@ -158,15 +158,10 @@ describe("shutdown (D13)", { retry: 2 }, () => {
     expect(errors).toMatch(/wrong\.yaml.*drain_s.*-1/s);
   });
 
-  it("says with exit 1 and without a stack that the event log cannot be written, whoever schedules", async () => {
-    const ended = async (log: string, thread: boolean): Promise<[number | null, string]> => {
+  it("says with exit 1 and without a stack that the event log cannot be written", async () => {
+    const ended = async (log: string): Promise<[number | null, string]> => {
       const file = path.join(folder, "log.yaml");
-      const config = [
-        "groups: {emulated: {kind: emulated}}",
-        `event_log: {file: ${log}}`,
-        `scheduler: {thread: ${thread}}`,
-      ];
-      writeFileSync(file, config.join("\n"));
+      writeFileSync(file, `groups: {emulated: {kind: emulated}}\nevent_log: {file: ${log}}`);
       const command = [path.join(root, "bin/rubato.js"), "serve", "--config", file, "--http", "0", "--grpc", "0"];
       child = spawn(process.execPath, command, { cwd: folder });
       let errors = "";
@@ -176,17 +171,15 @@ describe("shutdown (D13)", { retry: 2 }, () => {
       return [await exited(), errors];
     };
     const missing = path.join(folder, "nowhere", "events.log");
-    for (const thread of [false, true]) {
-      const [code, errors] = await ended(missing, thread);
-      expect(code, errors).toBe(1);
-      expect(errors).toContain(`event_log.file must be a file that can be written; was ${missing} (ENOENT`);
-      expect(errors).not.toMatch(/^ +at /m);
-    }
+    const [code, errors] = await ended(missing);
+    expect(code, errors).toBe(1);
+    expect(errors).toContain(`event_log.file must be a file that can be written; was ${missing} (ENOENT`);
+    expect(errors).not.toMatch(/^ +at /m);
     if (!existsSync("/dev/full")) return;
     // It can be opened, not written: found out only when the scheduler starts, with workers there already.
-    const [code, errors] = await ended("/dev/full", false);
-    expect(code, errors).toBe(1);
-    expect(errors).toContain("rubato: the server cannot start: ENOSPC");
+    const full = await ended("/dev/full");
+    expect(full[0], full[1]).toBe(1);
+    expect(full[1]).toContain("rubato: the server cannot start: ENOSPC");
   });
 
   it.skipIf(process.platform !== "linux")("Ctrl-C while the workers start: exit 0, nothing failed", async () => {

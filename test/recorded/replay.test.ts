@@ -3,21 +3,14 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import {
-  decodeLog,
-  type EventLog,
-  LOG_ARRIVED,
-  LOG_WIDTH,
-  type ReplayResult,
-  replay,
-} from "../../src/core/event-log.js";
+import { decodeLog, type EventLog, type ReplayResult, replay } from "../../src/core/event-log.js";
+import { LOG_ARRIVED, LOG_WIDTH } from "../../src/core/event-rows.js";
 import { durationUs } from "../../src/core/time.js";
-import { decodeWindow, type LiveQueueSpec } from "../../src/policies/live.js";
+import { liveSpec } from "../../src/policies/live.js";
 import { groupPolicy } from "../../src/policies/registry.js";
 import { FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
-const replayLog = (log: EventLog): ReplayResult =>
-  replay(log, groupPolicy, (spec, numbers): LiveQueueSpec => ({ ...spec, window: decodeWindow(numbers, 0) }));
+const replayLog = (log: EventLog): ReplayResult => replay(log, groupPolicy, liveSpec);
 
 const replayFile = (file: string | URL): ReplayResult => replayLog(decodeLog(readFileSync(file)));
 
@@ -29,7 +22,7 @@ async function record(file: string): Promise<void> {
       modelSpec({ name: "plain", emulated: { alphaMs: 1, betaMs: 2, tableMs: null }, queueRequestsMax: 10 }),
     ],
     [group(2, { scales: [1, 2] })],
-    { schedulerMode: "thread", eventLog: { file, bytesMax: 1 << 20 } },
+    { eventLog: { file, bytesMax: 1 << 20 } },
   ).start();
   const ends = [];
   for (let n = 0; n < 150; n++) {

@@ -14,9 +14,8 @@ import { type PeakGoodput, peakGoodputAsync } from "../../capacity/goodput.js";
 import { staggeredCapacityRps } from "../../capacity/scenario-goodput.js";
 import { SimulationPool } from "../../capacity/simulation-pool.js";
 import type { ExpandedScenario } from "../../config/scenario/scenario.js";
+import { decodeLog, type EventLog, replay } from "../../core/event-log.js";
 import {
-  decodeLog,
-  type EventLog,
   LOG_ARRIVED,
   LOG_DISPATCH,
   LOG_END,
@@ -24,8 +23,7 @@ import {
   LOG_NETWORK,
   LOG_QUEUE_ADDED,
   LOG_WIDTH,
-  replay,
-} from "../../core/event-log.js";
+} from "../../core/event-rows.js";
 import { linearTable } from "../../core/latency/latency.js";
 import { DROP_CANCELLED, DROPPED, FINISHED } from "../../core/outcome.js";
 import type { NetworkDelays } from "../../core/policy.js";

@@ -401,13 +401,6 @@ export const serverConfigSchema = z
           .max(3600)
           .default(1)
           .describe("Seconds over which the arrival rate of a model is averaged."),
-        thread: z
-          .boolean()
-          .default(false)
-          .describe(
-            "true: the scheduler has a thread of its own, which keeps its hours while the main thread parses, and " +
-              "costs each request two wake-ups.",
-          ),
         threads: z
           .int()
           .min(0)
@@ -415,8 +408,8 @@ export const serverConfigSchema = z
           .default(0)
           .describe(
             "Queue threads that the models are shared out over, beside one thread that matches their batches with " +
-              "accelerators; 0: the scheduler is one, see thread. Costs each request four wake-ups. Not with " +
-              "thread: true, event_log, or models of policy deferred+.",
+              "accelerators; 0: the scheduler is one, on the main thread. Costs each request four wake-ups. Not with " +
+              "event_log, or models of policy deferred+.",
           ),
       })
       .prefault({})

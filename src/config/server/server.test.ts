@@ -44,10 +44,11 @@ describe("server configuration", () => {
     expect(read("grpc: {enabled: false}\n").grpc).toBeNull();
   });
   it("says what a scheduler on many threads cannot do", () => {
-    expect(read("scheduler: {threads: 2}\n").scheduler).toMatchObject({ threads: 2, hasThread: false });
-    expect(() => read("scheduler: {threads: 2, thread: true}\nevent_log: {file: e.log}\n")).toThrow(
-      /thread.*must be false where scheduler.threads is 2; was true[\s\S]*event_log.*must be absent where scheduler.threads is 2.*was e\.log/,
+    expect(read("scheduler: {threads: 2}\n").scheduler).toMatchObject({ threads: 2 });
+    expect(() => read("scheduler: {threads: 2}\nevent_log: {file: e.log}\n")).toThrow(
+      /event_log.*must be absent where scheduler.threads is 2.*was e\.log/,
     );
+    expect(() => read("scheduler: {thread: true}\n")).toThrow("scheduler.thread: unknown key; did you mean threads?");
     expect(() => read("scheduler: {threads: 65}\n")).toThrow(/scheduler.threads.*64/);
   });
   it("placement has defaults for all but its groups; without it every model says its group", () => {

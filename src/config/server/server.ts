@@ -98,7 +98,6 @@ export interface ServerConfig {
     readonly idleDispatch: boolean;
     readonly isolation: boolean;
     readonly rateWindowUs: DurationUs;
-    readonly hasThread: boolean;
     /** Queue threads; 0: the scheduler is one. */
     readonly threads: number;
   };
@@ -213,7 +212,6 @@ export function serverConfigFrom(
       idleDispatch: file.scheduler.idle_dispatch,
       isolation: file.scheduler.isolation,
       rateWindowUs: workUsFromMs(file.scheduler.rate_window_s * 1000),
-      hasThread: file.scheduler.thread,
       threads: file.scheduler.threads,
     },
     log: file.log,
@@ -228,9 +226,8 @@ export function serverConfigFrom(
 
 /** What a scheduler on many threads cannot do. */
 function checkScheduler({ scheduler, event_log }: ServerConfigFile, issues: IssueList): void {
-  const { thread, threads } = scheduler;
+  const { threads } = scheduler;
   if (threads === 0) return;
-  if (thread) issues.add(["scheduler", "thread"], `must be false where scheduler.threads is ${threads}; was true`);
   if (event_log !== undefined)
     issues.add(
       ["event_log"],

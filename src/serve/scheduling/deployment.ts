@@ -1,5 +1,5 @@
+import { InlineScheduler } from "./inline-scheduler.js";
 import type { LiveScheduler, LiveSchedulerOptions, SchedulerDeployment, SchedulerEvents } from "./live-scheduler.js";
-import { SchedulerClient } from "./scheduler-client.js";
 import { ThreadsClient } from "./threads-client.js";
 
 export function createLiveScheduler(
@@ -7,7 +7,7 @@ export function createLiveScheduler(
   options: LiveSchedulerOptions,
   events: SchedulerEvents,
 ): LiveScheduler {
-  return typeof deployment === "string"
-    ? new SchedulerClient({ ...options, mode: deployment }, events)
+  return deployment === "inline"
+    ? new InlineScheduler(options, events)
     : new ThreadsClient({ ...options, threads: deployment.threads }, events);
 }

@@ -3,7 +3,8 @@ import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, stat
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { decodeLog, LOG_WOKEN } from "../../core/event-log.js";
+import { decodeLog } from "../../core/event-log.js";
+import { LOG_WOKEN } from "../../core/event-rows.js";
 import { FileRecorder } from "./event-recorder.js";
 
 let folder: string;

@@ -1,7 +1,7 @@
 import { closeSync, openSync, writeSync } from "node:fs";
-import { encodeHeader, LOG_WIDTH, type LogHeader } from "../../core/event-log.js";
-import type { EventRecorder } from "./scheduler-loop.js";
-import type { SchedulerSetup } from "./scheduler-protocol.js";
+import { encodeHeader, type LogGroup, type LogHeader } from "../../core/event-log.js";
+import { LOG_WIDTH, type RowSink } from "../../core/event-rows.js";
+import type { LiveSchedulerOptions } from "./live-scheduler.js";
 
 const BUFFER_ROWS = 4096;
 
@@ -9,7 +9,7 @@ const BUFFER_ROWS = 4096;
  * Writes an event log to a file, in blocks. At its size limit it stops whole: a log with a gap could not be replayed,
  * and what it holds until then can.
  */
-export class FileRecorder implements EventRecorder {
+export class FileRecorder implements RowSink {
   private readonly file: number;
   private readonly buffer = new Float64Array(BUFFER_ROWS * LOG_WIDTH);
   private used = 0;
@@ -81,7 +81,11 @@ function writeAll(file: number, bytes: Uint8Array): void {
 }
 
 /** @param onEnd told once when recording ends early. @returns null: nothing is to be recorded. @throws the file system's error. */
-export function recorderOf({ eventLog, groups }: SchedulerSetup, onEnd: (why: string) => void): FileRecorder | null {
+export function recorderOf(
+  eventLog: LiveSchedulerOptions["eventLog"],
+  groups: readonly LogGroup[],
+  onEnd: (why: string) => void,
+): FileRecorder | null {
   if (eventLog === null) return null;
   return new FileRecorder(eventLog.file, { format: "rubato-events-1", groups }, eventLog.bytesMax, onEnd);
 }

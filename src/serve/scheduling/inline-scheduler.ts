@@ -1,16 +1,8 @@
-import type { TimeUs } from "../../core/time.js";
-import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
-import { PreciseTimer } from "../../wire/clock/precise-timer.js";
+import { NEVER, type TimeUs } from "../../core/time.js";
+import type { Clock, PreciseAlarm } from "../../wire/clock/clock.js";
 import { recorderOf } from "./event-recorder.js";
+import type { LiveScheduler, LiveSchedulerOptions, SchedulerEvents } from "./live-scheduler.js";
 import { SchedulerLoop } from "./scheduler-loop.js";
-import type { SchedulerSetup } from "./scheduler-protocol.js";
-
-export interface InlineOwner {
-  /** Takes every record that the scheduler has published. */
-  drain(): void;
-  warned(text: string): void;
-  broke(error: unknown): void;
-}
 
 /** Turns in one callback of this thread; what is left over comes after other callbacks. */
 const TURNS_MAX = 4;
@@ -18,88 +10,106 @@ const TURNS_MAX = 4;
 const QUIET_US = 20_000;
 
 /**
- * The scheduler between the callbacks of its owner's thread: takes a turn when records were published and when something
- * is due by time.
+ * The scheduler between the callbacks of the main thread: takes a turn at the end of a tick in which something was said
+ * (all of it together: a failed batch and the accelerator that left with it are seen at once), and when something is due.
  *
  * A request that finds an accelerator free is dispatched in the same tick: no thread is woken for it, which costs more
- * than all that the scheduler does (60 to 100 µs against 1). What waits is timed by a thread that only sleeps. A
- * scheduler on a thread of its own keeps its hours when this one is busy, but its batches leave through this one all the
- * same.
+ * than all that the scheduler does (60 to 100 µs against 1). What waits is timed by a thread that only sleeps.
  */
-export class InlineScheduler {
-  /** Resolves when the scheduler has ended and its log is written. */
-  readonly ended: Promise<void>;
-  private readonly loop: SchedulerLoop;
-  private readonly recorder: ReturnType<typeof recorderOf>;
-  private readonly timer: PreciseTimer;
-  private readonly owner: InlineOwner;
-  /** The timer is set no later than what is due; a batch put off lets it fire for nothing once. */
-  private alarmAt = Number.POSITIVE_INFINITY;
-  private isTurning = false;
-  private isGoingOn = false;
+export class InlineScheduler extends SchedulerLoop implements LiveScheduler {
+  private readonly clock: Clock;
+  private readonly owner: Pick<SchedulerEvents, "broke">;
+  private readonly log: ReturnType<typeof recorderOf>;
+  private alarm: PreciseAlarm | null = null;
+  /** The alarm is set no later than what is due; a batch put off lets it ring for nothing once. */
+  private alarmAt = NEVER;
+  /** A turn of its own will come: at the end of the tick, or after other callbacks. */
+  private isTurnComing = false;
+  private isStopping = false;
   private hasEnded = false;
-  private end: () => void = () => {};
+  private readonly whenEnded: Promise<void>;
+  private tellEnded: () => void = () => {};
 
   /** @throws the file system's error of the event log. */
-  constructor(setup: SchedulerSetup, owner: InlineOwner) {
-    this.owner = owner;
-    this.recorder = recorderOf(setup, (why) => owner.warned(why));
-    this.loop = new SchedulerLoop(setup, () => owner.drain(), this.recorder);
-    this.timer = new PreciseTimer(() => {
-      this.alarmAt = Number.POSITIVE_INFINITY;
-      this.turn();
-    });
-    this.ended = new Promise((resolve) => {
-      this.end = resolve;
+  constructor({ groups, slots, clock, eventLog }: LiveSchedulerOptions, events: SchedulerEvents) {
+    const recorder = recorderOf(eventLog, groups, (why) => events.warned(why));
+    super(groups, slots, events, recorder);
+    this.clock = clock;
+    this.owner = events;
+    this.log = recorder;
+    this.whenEnded = new Promise((resolve) => {
+      this.tellEnded = resolve;
     });
   }
 
-  turn(): void {
-    if (this.isTurning || this.hasEnded) return;
-    this.isTurning = true;
+  problemOf(): string | null {
+    return null;
+  }
+
+  start(): Promise<void> {
+    this.alarm = this.clock.preciseAlarm(() => {
+      this.alarmAt = NEVER;
+      this.take();
+    });
+    if (this.hasWork) this.said();
+    return Promise.resolve();
+  }
+
+  /** Ends the scheduler after what was said before; resolves when it has ended and its log is written. */
+  async stop(): Promise<void> {
+    this.isStopping = true;
+    this.said();
+    await this.whenEnded;
+  }
+
+  protected override said(): void {
+    if (this.isTurnComing || this.alarm === null) return;
+    this.isTurnComing = true;
+    queueMicrotask(this.comeToTurn);
+  }
+
+  private readonly comeToTurn = (): void => {
+    this.isTurnComing = false;
+    this.take();
+  };
+
+  private take(): void {
+    if (this.hasEnded) return;
     try {
       this.work();
     } catch (error) {
       this.finish();
       this.owner.broke(error);
-    } finally {
-      this.isTurning = false;
     }
   }
 
   private work(): void {
-    const { loop } = this;
     let dueAt = Number.NEGATIVE_INFINITY;
-    let now = monotonicNow();
-    for (let turns = 0; dueAt <= now && turns < TURNS_MAX && !loop.isStopped; turns++) {
-      dueAt = loop.turn(now);
-      this.owner.drain();
-      now = monotonicNow();
+    let now = this.clock.now();
+    for (let turns = 0; dueAt <= now && turns < TURNS_MAX; turns++) {
+      dueAt = this.turn(now);
+      now = this.clock.now();
     }
-    if (loop.isStopped) this.finish();
+    if (this.isStopping && !this.hasWork) this.finish();
     else if (dueAt <= now) this.goOn();
     else {
       if (dueAt < this.alarmAt) {
-        this.alarmAt = dueAt;
-        this.timer.set(dueAt as TimeUs);
+        this.alarmAt = dueAt as TimeUs;
+        this.alarm!.set(this.alarmAt);
       }
-      if (dueAt - now > QUIET_US) this.recorder?.flush();
+      if (dueAt - now > QUIET_US) this.log?.flush();
     }
   }
 
   private goOn(): void {
-    if (this.isGoingOn) return;
-    this.isGoingOn = true;
-    setImmediate(() => {
-      this.isGoingOn = false;
-      this.turn();
-    });
+    if (this.isTurnComing) return;
+    this.isTurnComing = true;
+    this.clock.soon(this.comeToTurn);
   }
 
   private finish(): void {
-    if (this.hasEnded) return;
     this.hasEnded = true;
-    this.recorder?.close();
-    this.timer.close().then(this.end, this.end);
+    this.log?.close();
+    this.alarm!.close().then(this.tellEnded, this.tellEnded);
   }
 }

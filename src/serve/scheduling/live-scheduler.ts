@@ -3,11 +3,8 @@ import type { NetworkDelays } from "../../core/policy.js";
 import type { WindowRules } from "../../policies/deferred/window-policy.js";
 import type { Clock } from "../../wire/clock/clock.js";
 
-/**
- * Where the scheduler runs. inline: between the callbacks of this thread. thread: on one of its own. threads: on as many
- * queue threads, and a rank beside them (src/threads).
- */
-export type SchedulerDeployment = "inline" | "thread" | { readonly threads: number };
+/** Where the scheduler runs. inline: between the callbacks of this thread. threads: on as many queue threads, and a rank beside them (src/threads). */
+export type SchedulerDeployment = "inline" | { readonly threads: number };
 
 /** A batch to run, as the scheduler decided. The record is reused: read it during the call. */
 export interface DispatchRecord {

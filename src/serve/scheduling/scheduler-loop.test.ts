@@ -1,178 +1,160 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { DROP_EXPIRED, DROPPED, FINISHED } from "../../core/outcome.js";
-import { encodeWindow, LIVE_DEFAULTS, liveWindow, WINDOW_NUMBERS } from "../../policies/live.js";
-import { createRing, RING_WIDTH, RingReader, RingWriter } from "../../wire/ring.js";
+import { LIVE_DEFAULTS, liveWindow } from "../../policies/live.js";
 import { SchedulerLoop } from "./scheduler-loop.js";
-import * as protocol from "./scheduler-protocol.js";
+
+/** A command, as it came. */
+type Told =
+  | { batch: number; accelerator: number; queue: number; execAt: number; execUs: number; at: number; slots: number[] }
+  | { ended: number; outcome: number; reason: number; execStartAt: number; at: number };
 
 let loop: SchedulerLoop;
-let writer: RingWriter;
-let reader: RingReader;
-let stats: Float64Array;
-let waits: number;
+let told: Told[];
+/** What the owner says while it is told something. */
+let onDispatch: (batch: number) => void;
 
-function setUp(records = 4096): void {
-  const toScheduler = createRing(records);
-  const fromScheduler = createRing(records);
-  const statsMemory = new SharedArrayBuffer(protocol.STATS_LENGTH * 8);
-  waits = 0;
+beforeEach(() => {
+  told = [];
+  onDispatch = () => {};
+  const network = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
+  const group = { name: "g", network, acceleratorsMax: 1, requestsMax: 10_000, retriesMax: 1, learn: false };
   loop = new SchedulerLoop(
+    [group],
+    3000,
     {
-      groups: [
-        {
-          name: "g",
-          network: { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 },
-          acceleratorsMax: 1,
-          requestsMax: 10_000,
-          retriesMax: 1,
-          learn: false,
-        },
-      ],
-      slots: 3000,
-      toScheduler,
-      fromScheduler,
-      stats: statsMemory,
-      eventLog: null,
-    },
-    () => {
-      waits++;
-      took.push(...take());
+      dispatched: ({ batch, accelerator, queue, execAt, execUs, at, slots }) => {
+        told.push({ batch, accelerator, queue, execAt, execUs, at, slots: [...slots] });
+        onDispatch(batch);
+      },
+      ended: (ended, outcome, reason, execStartAt, at) => told.push({ ended, outcome, reason, execStartAt, at }),
     },
     null,
   );
-  writer = new RingWriter(toScheduler);
-  reader = new RingReader(fromScheduler);
-  stats = new Float64Array(statsMemory);
-  took = [];
-}
-let took: number[][];
+});
 
-function send(...records: number[][]): void {
-  for (const record of records) {
-    const offset = writer.claim();
-    expect(offset).toBeGreaterThanOrEqual(0);
-    for (let cell = 0; cell < record.length; cell++) writer.cells[offset + cell] = record[cell]!;
-  }
-  writer.publish();
-}
-
-function take(): number[][] {
-  const records: number[][] = [];
-  for (let index = 0; index < reader.available; index++) {
-    const offset = reader.offsetAt(index);
-    records.push([...reader.cells.subarray(offset, offset + RING_WIDTH)]);
-  }
-  reader.release(records.length);
-  return records;
-}
+const take = (): Told[] => told.splice(0);
+const endedSlots = (): number[] => take().flatMap((each) => ("ended" in each ? [each.ended] : []));
 
 /** An eager queue without an SLO: l(b) = 1000 us, batches of at most `sizeMax`. */
-function queue(id: number, sizeMax: number): number[][] {
-  const numbers = new Float64Array(WINDOW_NUMBERS + sizeMax).fill(1000, WINDOW_NUMBERS);
-  encodeWindow(liveWindow("eager", {}, null, LIVE_DEFAULTS), numbers, 0);
-  const records = [[protocol.ADD_QUEUE, 0, id, 1_000_000, 5000, sizeMax]];
-  for (let at = 0; at < numbers.length; at += RING_WIDTH - 1)
-    records.push([protocol.NUMBERS, ...numbers.subarray(at, at + RING_WIDTH - 1)]);
-  return records;
+function addQueue(queue: number, sizeMax: number): void {
+  const window = liveWindow("eager", {}, null, LIVE_DEFAULTS);
+  const timesUs = new Array<number>(sizeMax).fill(1000);
+  loop.addQueue({ group: 0, queue, sloUs: 1_000_000, lengthMax: 5000, window, timesUs });
 }
-
-const arrive = (slot: number, queueId: number, at: number, deadline: number): number[] => [
-  protocol.ARRIVE,
-  slot,
-  queueId,
-  at,
-  deadline,
-];
-const JOIN = [protocol.JOIN, 0, 0, 1];
-
-beforeEach(() => setUp());
 
 describe("scheduler loop", () => {
   it("dispatches with the slots of its members, and ends them when the batch has", () => {
-    send(...queue(3, 2), JOIN, arrive(7, 3, 10, 100_000));
+    addQueue(3, 2);
+    loop.join(0, 0, 1);
+    loop.arrive(7, 3, 10, 100_000);
+    expect(take()).toEqual([]);
     expect(loop.turn(20)).toBe(Number.POSITIVE_INFINITY);
-    const [dispatch, slots] = take();
-    expect(dispatch!.slice(0, 8)).toEqual([protocol.DISPATCH, 0, 0, 0, 3, 1, 20, 1000]);
-    expect(slots!.slice(0, 2)).toEqual([protocol.SLOTS, 7]);
-    send([protocol.BATCH_FINISHED, 0, 0, 20, 1020]);
+    const [dispatch] = take();
+    expect(dispatch).toEqual({ batch: 0, accelerator: 0, queue: 3, execAt: 20, execUs: 1000, at: 20, slots: [7] });
+    loop.finished(0, 0, 20, 1020);
     loop.turn(1030);
-    expect(take()[0]!.slice(0, 6)).toEqual([protocol.END, 7, FINISHED, 0, 20, 1030]);
+    expect(take()).toEqual([{ ended: 7, outcome: FINISHED, reason: 0, execStartAt: 20, at: 1030 }]);
   });
 
-  it("takes what ended before what arrived, in whatever order they were sent", () => {
-    send(...queue(0, 1), JOIN, arrive(1, 0, 0, 100_000));
+  it("takes what ended before what arrived, in whatever order it was said", () => {
+    addQueue(0, 1);
+    loop.join(0, 0, 1);
+    loop.arrive(1, 0, 0, 100_000);
     loop.turn(1);
     take();
-    send(arrive(2, 0, 1500, 100_000), [protocol.BATCH_FINISHED, 0, 0, 1, 1001]);
+    loop.arrive(2, 0, 1500, 100_000);
+    loop.finished(0, 0, 1, 1001);
     loop.turn(1510);
-    expect(take().map(([kind]) => kind)).toEqual([protocol.END, protocol.DISPATCH, protocol.SLOTS]);
+    expect(take()).toMatchObject([{ ended: 1 }, { slots: [2] }]);
+  });
+
+  it("what is said while commands go out waits for the next turn", () => {
+    addQueue(0, 1);
+    loop.join(0, 0, 1);
+    onDispatch = (batch) => loop.failed(0, batch, 0, false);
+    loop.arrive(1, 0, 0, 100_000);
+    expect(loop.turn(1)).toBe(1);
+    expect(take()).toMatchObject([{ slots: [1] }]);
+    onDispatch = () => {};
+    loop.turn(2);
+    // It never began: it goes again.
+    expect(take()).toMatchObject([{ slots: [1], at: 2 }]);
   });
 
   it("after a stall sweeps what expired meanwhile, dispatches by the new clock, and counts the stall", () => {
-    send(...queue(0, 1), JOIN, arrive(1, 0, 0, 300_000), arrive(2, 0, 0, 200_000), arrive(3, 0, 0, 9_000_000));
-    const dueAt = loop.turn(10);
-    expect(dueAt).toBe(200_001);
+    addQueue(0, 1);
+    loop.join(0, 0, 1);
+    loop.arrive(1, 0, 0, 300_000);
+    loop.arrive(2, 0, 0, 200_000);
+    loop.arrive(3, 0, 0, 9_000_000);
+    expect(loop.turn(10)).toBe(200_001);
     take();
-    expect(stats[protocol.STAT_STALLS]).toBe(0);
+    expect(loop.measured.stalls).toBe(0);
     // Stopped for two seconds; the accelerator ended meanwhile.
-    send([protocol.BATCH_FINISHED, 0, 0, 10, 1010]);
+    loop.finished(0, 0, 10, 1010);
     loop.turn(2_000_010);
-    const records = take();
-    expect(records[0]!.slice(0, 3)).toEqual([protocol.END, 1, FINISHED]);
-    expect(records[1]!.slice(0, 6)).toEqual([protocol.END, 2, DROPPED, DROP_EXPIRED, -1, 2_000_010]);
-    expect(records[2]!.slice(0, 7)).toEqual([protocol.DISPATCH, 0, 0, 0, 0, 1, 2_000_010]);
-    expect(records[3]![1]).toBe(3);
-    expect(stats[protocol.STAT_STALLS]).toBe(1);
-    expect(stats[protocol.STAT_LAG_MAX_US]).toBe(2_000_010 - 200_001);
+    const commands = take();
+    expect(commands[0]).toMatchObject({ ended: 1, outcome: FINISHED });
+    expect(commands[1]).toEqual({
+      ended: 2,
+      outcome: DROPPED,
+      reason: DROP_EXPIRED,
+      execStartAt: -1,
+      at: 2_000_010,
+    });
+    expect(commands[2]).toMatchObject({ execAt: 2_000_010, slots: [3] });
+    expect(loop.measured.stalls).toBe(1);
+    expect(loop.measured.lagMaxUs).toBe(2_000_010 - 200_001);
   });
 
   it("does not let time run backwards when the clock does", () => {
-    send(...queue(0, 1), JOIN);
+    addQueue(0, 1);
+    loop.join(0, 0, 1);
     loop.turn(1000);
-    send(arrive(1, 0, 990, 100_000));
+    loop.arrive(1, 0, 990, 100_000);
     loop.turn(400);
-    expect(take()[0]![9]).toBe(1000);
+    expect(take()).toMatchObject([{ at: 1000 }]);
   });
 
   it("ignores a cancellation that crossed the end of its request", () => {
-    send(...queue(0, 1), JOIN, arrive(1, 0, 0, 100_000));
+    addQueue(0, 1);
+    loop.join(0, 0, 1);
+    loop.arrive(1, 0, 0, 100_000);
     loop.turn(1);
-    send([protocol.BATCH_FINISHED, 0, 0, 1, 1001]);
+    loop.finished(0, 0, 1, 1001);
     loop.turn(1002);
     take();
-    send([protocol.CANCEL, 1]);
+    loop.cancel(1);
     loop.turn(1003);
     expect(take()).toEqual([]);
   });
 
-  it("takes a message of many records whole, also across the border of a lot", () => {
-    send(...queue(0, 1));
+  it("a cancellation in the tick of its arrival ends it", () => {
+    addQueue(0, 1);
+    loop.arrive(1, 0, 0, 100_000);
+    loop.cancel(1);
     loop.turn(1);
-    // A lot is 1024 records: the new queue begins with its last one.
-    const filler = Array.from({ length: 1023 }, (_, slot) => arrive(slot, 0, 0, 1_000_000));
-    send(...filler, ...queue(1, 40), arrive(2000, 1, 0, 1_000_000));
-    expect(loop.turn(2)).toBe(2);
-    loop.turn(2);
-    expect(stats[protocol.STAT_ARRIVALS]).toBe(1024);
-    expect(stats[protocol.STAT_LIVE_REQUESTS]).toBe(1024);
+    expect(endedSlots()).toEqual([1]);
   });
 
-  it("waits for room when the ring to the main thread is full, and loses nothing", () => {
-    setUp(64);
-    const ends = 50;
-    send(...queue(0, 1));
+  it("takes all that a tick said, queues with many numbers between, however much it is", () => {
+    addQueue(0, 1);
     loop.turn(1);
-    for (let slot = 0; slot < ends; slot++) send(arrive(slot, 0, 0, 100));
-    loop.turn(2);
-    for (let slot = ends; slot < 2 * ends; slot++) {
-      send(arrive(slot, 0, 0, 100));
-      loop.turn(3);
+    for (let slot = 0; slot < 1023; slot++) loop.arrive(slot, 0, 0, 1_000_000);
+    addQueue(1, 40);
+    loop.arrive(2000, 1, 0, 1_000_000);
+    loop.removeQueue(1);
+    expect(() => loop.turn(2)).toThrow("queue 1 must be empty to be removed; held 1");
+    expect(loop.measured.liveRequests).toBe(1024);
+  });
+
+  it("loses nobody of many that expire together", () => {
+    addQueue(0, 1);
+    for (let slot = 0; slot < 100; slot++) {
+      loop.arrive(slot, 0, 0, 100);
+      if (slot >= 50) loop.turn(3);
     }
     loop.turn(5000);
-    took.push(...take());
-    expect(waits).toBeGreaterThan(0);
-    expect(took.map((record) => record[1]).sort((a, b) => a! - b!)).toEqual(
-      Array.from({ length: 2 * ends }, (_, slot) => slot),
-    );
+    expect(endedSlots().sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, slot) => slot));
   });
 });

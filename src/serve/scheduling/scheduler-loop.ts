@@ -1,8 +1,8 @@
+import type { LogGroup } from "../../core/event-log.js";
 import {
+  applyEvent,
   LOG_ARRIVED,
   LOG_CANCELLED,
-  LOG_DISPATCH,
-  LOG_END,
   LOG_FAILED,
   LOG_FINISHED,
   LOG_HELD,
@@ -13,346 +13,306 @@ import {
   LOG_QUEUE_ADDED,
   LOG_QUEUE_FAILED,
   LOG_QUEUE_REMOVED,
+  LOG_WIDTH,
   LOG_WOKEN,
-  type LogGroup,
-  queuedHandles,
-} from "../../core/event-log.js";
-import { invariant, violated } from "../../core/invariant.js";
-import { ProfiledLatency } from "../../core/latency/latency.js";
+  ROW_NUMBERS,
+  type RowSink,
+  writeDispatch,
+  writeEnd,
+} from "../../core/event-rows.js";
+import { violated } from "../../core/invariant.js";
+import type { NetworkDelays } from "../../core/policy.js";
 import { type CommandSink, Scheduler } from "../../core/scheduler.js";
-import { decodeWindow, type LiveQueueSpec, WINDOW_NUMBERS } from "../../policies/live.js";
+import { encodeWindow, liveSpec, WINDOW_NUMBERS } from "../../policies/live.js";
 import { groupPolicy } from "../../policies/registry.js";
-import { RING_WIDTH, RingReader, RingWriter } from "../../wire/ring.js";
 import {
-  ADD_QUEUE,
-  ARRIVE,
-  BATCH_FAILED,
-  BATCH_FINISHED,
-  CANCEL,
-  DELAYS,
-  DISPATCH,
-  END,
-  FAIL_QUEUE,
-  HOLD,
-  JOIN,
-  LEAVE,
-  NUMBERS,
-  REMOVE_QUEUE,
-  type SchedulerSetup,
-  SLOTS,
-  STALL_US,
-  STAT_ARRIVALS,
-  STAT_BATCHES,
-  STAT_DUE_TURNS,
-  STAT_LAG_MAX_US,
-  STAT_LAG_SUM_US,
-  STAT_LIVE_BATCHES,
-  STAT_LIVE_REQUESTS,
-  STAT_STALLS,
-  STAT_TURNS,
-  STOP,
-  STOPPED,
-} from "./scheduler-protocol.js";
+  blankDispatch,
+  type DispatchRecord,
+  type QueueRecord,
+  type SchedulerEvents,
+  type SchedulerRow,
+} from "./live-scheduler.js";
 import { WindowObserver } from "./window-observer.js";
 
-/** Where events and commands are recorded. */
-export interface EventRecorder {
-  row(kind: number, at: number, group: number, a: number, b: number, c: number, d: number, e: number): void;
-}
+/** Later than this to what was due, this process did not run. */
+const STALL_US = 50_000;
 
-/** Most records taken before the timers are looked at again. */
-const LOT_MAX = 1024;
+/** Of a queue whose key is not given out yet (LOG_QUEUE_ADDED). */
+const NO_KEY = -1;
 
 /**
- * The scheduler's side of the rings: records in, the schedulers' events; commands out, records. One turn at a time, so
- * that a thread, or a test without one, drives it. It reads no clock: whoever calls `turn` read it just before.
+ * The schedulers of all accelerator groups, as the live server drives them: what is said between two turns waits as rows
+ * of events, and a turn applies them; commands go out as calls. It reads no clock: whoever calls `turn` read it just before.
  *
- * Order within a turn, as everywhere: batches that ended, then the rest in the order of sending, then timers. After
+ * Nothing is decided while it is told something, and what is said to it while it carries commands out waits for the next
+ * turn. What waits is bounded by what is in flight: slots, batches, accelerators, queues.
+ *
+ * Order within a turn, as everywhere: batches that ended, then the rest in the order of saying, then timers. After
  * each event what is due is done, so that requests sent at once are treated as if they came one after another.
  */
 export class SchedulerLoop {
-  private readonly reader: RingReader;
-  private readonly writer: RingWriter;
-  private readonly stats: Float64Array;
+  /** Counted as they happen. */
+  private readonly counts = { turns: 0, stalls: 0, lagSumUs: 0, lagMaxUs: 0, dueTurns: 0 };
   private readonly schedulers: Scheduler[] = [];
+  /** What was said since the last turn began; queues and slots are those of whoever said it until a row is applied. */
+  private rows = new Float64Array(256 * LOG_WIDTH);
+  private used = 0;
+  /** What this turn applies. */
+  private taken = new Float64Array(256 * LOG_WIDTH);
   private readonly slotHandle: Int32Array;
   private readonly slotGroup: Uint16Array;
-  private queueGroup = new Int32Array(64).fill(-1);
-  private queueKey = new Int32Array(64);
-  /** Per group: the main thread's number of a queue, by its key. */
-  private readonly keyQueue: number[][];
-  private readonly recorder: EventRecorder | null;
-  /** Called when the ring to the main thread is full: blocks, or throws where nothing can be waited for. */
-  private readonly waitForRoom: (writer: RingWriter) => void;
+  /** By the driver's number of a queue. */
+  private readonly queueGroup: number[] = [];
+  private readonly queueKey: number[] = [];
+  /** Per group: the driver's number of a queue, by its key. */
+  private readonly keyQueue: number[][] = [];
+  private readonly events: Pick<SchedulerEvents, "dispatched" | "ended">;
+  private readonly recorder: RowSink | null;
+  private readonly record: DispatchRecord = blankDispatch();
   /** Slot whose arrival is being handled; -1 when it has ended meanwhile, or none is. */
   private arriving = -1;
   private now = 0;
   private dueAt = Number.POSITIVE_INFINITY;
-  private hasStopped = false;
 
-  constructor(setup: SchedulerSetup, waitForRoom: (writer: RingWriter) => void, recorder: EventRecorder | null) {
-    this.reader = new RingReader(setup.toScheduler);
-    this.writer = new RingWriter(setup.fromScheduler);
-    this.stats = new Float64Array(setup.stats);
-    this.slotHandle = new Int32Array(setup.slots).fill(-1);
-    this.slotGroup = new Uint16Array(setup.slots);
-    this.keyQueue = setup.groups.map(() => []);
-    this.waitForRoom = waitForRoom;
+  /** @param slots requests at once; each has one of [0, slots). @param recorder of events and commands. */
+  constructor(
+    groups: readonly LogGroup[],
+    slots: number,
+    events: Pick<SchedulerEvents, "dispatched" | "ended">,
+    recorder: RowSink | null,
+  ) {
+    this.slotHandle = new Int32Array(slots).fill(-1);
+    this.slotGroup = new Uint16Array(slots);
+    this.events = events;
     this.recorder = recorder;
-    for (let group = 0; group < setup.groups.length; group++) this.addGroup(setup.groups[group]!, group);
+    for (let group = 0; group < groups.length; group++) this.addGroup(groups[group]!, group);
   }
 
-  get isStopped(): boolean {
-    return this.hasStopped;
-  }
-
-  /** Sleeps until a record is there or `timeoutMs` passed. */
-  sleep(timeoutMs: number): void {
-    this.reader.wait(timeoutMs);
-  }
-
-  /**
-   * Takes what came, does what is due.
-   * @returns when the next turn is due if no record comes before; Infinity: only a record is waited for.
-   */
-  turn(clock: number): number {
-    const { stats } = this;
-    this.now = Math.max(this.now, clock);
-    const now = this.now;
-    stats[STAT_TURNS] = stats[STAT_TURNS]! + 1;
-    if (this.dueAt <= now) this.noteLag(now - this.dueAt);
-    const count = Math.min(this.reader.available, LOT_MAX);
-    this.takeEnded(count, now);
-    this.reader.release(this.takeRest(count, now));
-    let dueAt = Number.POSITIVE_INFINITY;
+  get measured(): SchedulerRow {
     let liveRequests = 0;
     let liveBatches = 0;
-    for (let group = 0; group < this.schedulers.length; group++) {
-      const scheduler = this.schedulers[group]!;
-      this.wakeDue(scheduler, group, now);
-      dueAt = Math.min(dueAt, scheduler.nextWakeAt);
-      liveRequests += scheduler.requests.live;
-      liveBatches += scheduler.batches.live;
+    for (const { requests, batches } of this.schedulers) {
+      liveRequests += requests.live;
+      liveBatches += batches.live;
     }
-    stats[STAT_LIVE_REQUESTS] = liveRequests;
-    stats[STAT_LIVE_BATCHES] = liveBatches;
-    this.writer.publish();
+    return { ...this.counts, liveRequests, liveBatches };
+  }
+
+  /** Whether something was said that no turn has taken. */
+  get hasWork(): boolean {
+    return this.used > 0;
+  }
+
+  // What is said
+
+  arrive(slot: number, queue: number, arrivalAt: number, deadline: number): boolean {
+    const group = this.queueGroup[queue]!;
+    this.slotGroup[slot] = group;
+    this.slotHandle[slot] = -1;
+    this.say(LOG_ARRIVED, group, queue, slot, arrivalAt, deadline);
+    return true;
+  }
+
+  cancel(slot: number): void {
+    this.say(LOG_CANCELLED, this.slotGroup[slot]!, slot);
+  }
+
+  finished(group: number, batch: number, startAt: number, endAt: number): void {
+    this.say(LOG_FINISHED, group, batch, startAt, endAt);
+  }
+
+  failed(group: number, batch: number, cause: number, hasBegun: boolean | null): void {
+    this.say(LOG_FAILED, group, batch, cause, hasBegun === null ? -1 : hasBegun ? 1 : 0);
+  }
+
+  join(group: number, accelerator: number, scale: number): void {
+    this.say(LOG_JOINED, group, accelerator, scale);
+  }
+
+  leave(group: number, accelerator: number): void {
+    this.say(LOG_LEFT, group, accelerator);
+  }
+
+  delays(queue: number, { controlUs, dataUsPerRequest, responseUs }: NetworkDelays): void {
+    this.say(LOG_NETWORK, this.queueGroup[queue]!, controlUs, dataUsPerRequest, responseUs, queue);
+  }
+
+  addQueue({ group, queue, sloUs, lengthMax, window, timesUs }: QueueRecord): boolean {
+    this.queueGroup[queue] = group;
+    const numbers = new Float64Array(WINDOW_NUMBERS + timesUs.length);
+    encodeWindow(window, numbers, 0);
+    numbers.set(Array.from(timesUs), WINDOW_NUMBERS);
+    this.say(LOG_QUEUE_ADDED, group, queue, sloUs, lengthMax, timesUs.length, WINDOW_NUMBERS);
+    for (let at = 0; at < numbers.length; at += ROW_NUMBERS)
+      this.say(LOG_NUMBERS, group, numbers[at]!, numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4]);
+    return true;
+  }
+
+  removeQueue(queue: number): void {
+    this.say(LOG_QUEUE_REMOVED, this.queueGroup[queue]!, queue);
+  }
+
+  failQueue(queue: number, cause: number): void {
+    this.say(LOG_QUEUE_FAILED, this.queueGroup[queue]!, queue, cause);
+  }
+
+  hold(queue: number, isHeld: boolean): void {
+    this.say(LOG_HELD, this.queueGroup[queue]!, queue, isHeld ? 1 : 0);
+  }
+
+  private say(kind: number, group: number, a: number, b = 0, c = 0, d = 0, e = 0): void {
+    if (this.used === this.rows.length) {
+      const grown = new Float64Array(this.rows.length * 2);
+      grown.set(this.rows);
+      this.rows = grown;
+    }
+    const { rows, used } = this;
+    rows[used] = kind;
+    rows[used + 2] = group;
+    rows[used + 3] = a;
+    rows[used + 4] = b;
+    rows[used + 5] = c;
+    rows[used + 6] = d;
+    rows[used + 7] = e;
+    this.used = used + LOG_WIDTH;
+    if (used === 0) this.said();
+  }
+
+  /** Something waits for a turn that did not before. */
+  protected said(): void {}
+
+  // Turns
+
+  /**
+   * Applies what was said, does what is due.
+   * @returns when the next turn is due if nothing is said before; Infinity: only that is waited for.
+   */
+  turn(clock: number): number {
+    this.now = Math.max(this.now, clock);
+    const { now, counts, rows, used, taken } = this;
+    counts.turns++;
+    if (this.dueAt <= now) this.noteLag(now - this.dueAt);
+    this.rows = taken;
+    this.taken = rows;
+    this.used = 0;
+    for (let from = 0; from < used; from += LOG_WIDTH) this.applyEnded(rows, from);
+    for (let from = 0; from < used; ) from += this.applyRest(rows, from) * LOG_WIDTH;
+    let dueAt = Number.POSITIVE_INFINITY;
+    for (let group = 0; group < this.schedulers.length; group++) {
+      this.wakeDue(group);
+      dueAt = Math.min(dueAt, this.schedulers[group]!.nextWakeAt);
+    }
     this.dueAt = dueAt;
-    return this.reader.available > 0 ? now : dueAt;
+    return this.used > 0 ? now : dueAt;
   }
 
   private noteLag(lagUs: number): void {
-    const { stats } = this;
-    stats[STAT_DUE_TURNS] = stats[STAT_DUE_TURNS]! + 1;
-    stats[STAT_LAG_SUM_US] = stats[STAT_LAG_SUM_US]! + lagUs;
-    if (lagUs > stats[STAT_LAG_MAX_US]!) stats[STAT_LAG_MAX_US] = lagUs;
-    if (lagUs > STALL_US) stats[STAT_STALLS] = stats[STAT_STALLS]! + 1;
+    const { counts } = this;
+    counts.dueTurns++;
+    counts.lagSumUs += lagUs;
+    counts.lagMaxUs = Math.max(counts.lagMaxUs, lagUs);
+    if (lagUs > STALL_US) counts.stalls++;
   }
 
-  private wakeDue(scheduler: Scheduler, group: number, now: number): void {
+  private wakeDue(group: number): void {
+    const { now } = this;
+    const scheduler = this.schedulers[group]!;
     if (scheduler.nextWakeAt > now) return;
     this.recorder?.row(LOG_WOKEN, now, group, 0, 0, 0, 0, 0);
     scheduler.wake(now);
   }
 
-  private takeEnded(count: number, now: number): void {
-    const { cells } = this.reader;
-    for (let index = 0; index < count; index++) {
-      const at = this.reader.offsetAt(index);
-      const kind = cells[at]!;
-      if (kind !== BATCH_FINISHED && kind !== BATCH_FAILED) continue;
-      const group = cells[at + 1]!;
-      const batch = cells[at + 2]!;
-      const scheduler = this.schedulers[group]!;
-      if (kind === BATCH_FINISHED) {
-        // The worker's clock reading may be a microsecond ahead of ours.
-        const endAt = Math.min(cells[at + 4]!, now);
-        const startAt = Math.min(cells[at + 3]!, endAt);
-        this.recorder?.row(LOG_FINISHED, now, group, batch, startAt, endAt, 0, 0);
-        scheduler.finished(batch, startAt, endAt, now);
-      } else {
-        const cause = cells[at + 3]!;
-        const told = cells[at + 4]!;
-        const hasBegun = told < 0 ? scheduler.isFirst(batch) : told === 1;
-        this.recorder?.row(LOG_FAILED, now, group, batch, cause, hasBegun ? 1 : 0, 0, 0);
-        scheduler.failed(batch, cause, now, hasBegun);
-      }
-    }
+  private applyEnded(rows: Float64Array, from: number): void {
+    const kind = rows[from];
+    if (kind === LOG_FINISHED) {
+      // The worker's clock reading may be a microsecond ahead of ours.
+      const endAt = Math.min(rows[from + 5]!, this.now);
+      rows[from + 5] = endAt;
+      rows[from + 4] = Math.min(rows[from + 4]!, endAt);
+    } else if (kind === LOG_FAILED) {
+      const scheduler = this.schedulers[rows[from + 2]!]!;
+      if (rows[from + 5]! < 0) rows[from + 5] = scheduler.isFirst(rows[from + 3]!) ? 1 : 0;
+    } else return;
+    this.apply(rows, from);
   }
 
-  /** @returns records taken: `count`, or more when a message of several began before it. */
-  private takeRest(count: number, now: number): number {
-    const { cells } = this.reader;
-    let index = 0;
-    for (; index < count; index++) {
-      const at = this.reader.offsetAt(index);
-      switch (cells[at]!) {
-        case ARRIVE:
-          this.arrive(cells[at + 1]!, cells[at + 2]!, cells[at + 3]!, cells[at + 4]!, now);
-          break;
-        case CANCEL:
-          this.cancel(cells[at + 1]!, now);
-          break;
-        case JOIN:
-        case LEAVE:
-          this.joinOrLeave(cells[at] === JOIN, cells[at + 1]!, cells[at + 2]!, cells[at + 3]!, now);
-          break;
-        case DELAYS:
-          this.delaysChanged(cells[at + 1]!, cells[at + 2]!, cells[at + 3]!, cells[at + 4]!, now);
-          break;
-        case ADD_QUEUE:
-          index = this.addQueue(index, now);
-          break;
-        case REMOVE_QUEUE:
-          this.removeQueue(cells[at + 1]!, now);
-          break;
-        case FAIL_QUEUE:
-          this.failQueue(cells[at + 1]!, cells[at + 2]!, now);
-          break;
-        case HOLD:
-          this.hold(cells[at + 1]!, cells[at + 2]!, now);
-          break;
-        case STOP:
-          this.hasStopped = true;
-          this.claim(STOPPED);
-          break;
-      }
+  /** @returns rows that it has. */
+  private applyRest(rows: Float64Array, from: number): number {
+    const said = rows[from + 3]!;
+    switch (rows[from]) {
+      case LOG_FINISHED:
+      case LOG_FAILED:
+        return 1; // Applied before.
+      case LOG_ARRIVED:
+        this.applyArrival(rows, from);
+        break;
+      case LOG_CANCELLED:
+        if (this.slotHandle[said]! < 0) return 1; // It ended while the cancellation was on its way.
+        rows[from + 3] = this.slotHandle[said]!;
+        this.apply(rows, from);
+        break;
+      case LOG_QUEUE_ADDED:
+        return this.applyQueueAdded(rows, from);
+      case LOG_NETWORK:
+        rows[from + 6] = this.queueKey[rows[from + 6]!]! + 1;
+        this.apply(rows, from);
+        break;
+      case LOG_JOINED:
+      case LOG_LEFT:
+        this.apply(rows, from);
+        break;
+      default: // All others name a queue.
+        rows[from + 3] = this.queueKey[said]!;
+        this.apply(rows, from);
     }
-    return index;
+    this.wakeDue(rows[from + 2]!);
+    return 1;
   }
 
-  private arrive(slot: number, queue: number, receivedAt: number, deadline: number, now: number): void {
-    const group = this.queueGroup[queue]!;
-    const scheduler = this.schedulers[group]!;
-    const arrivalAt = Math.min(receivedAt, now);
-    const key = this.queueKey[queue]!;
-    this.stats[STAT_ARRIVALS] = this.stats[STAT_ARRIVALS]! + 1;
-    this.slotGroup[slot] = group;
-    this.recorder?.row(LOG_ARRIVED, now, group, key, slot, arrivalAt, deadline, 0);
+  private applyArrival(rows: Float64Array, from: number): void {
+    const slot = rows[from + 4]!;
+    rows[from + 3] = this.queueKey[rows[from + 3]!]!;
+    rows[from + 5] = Math.min(rows[from + 5]!, this.now);
     // Its handle is known only afterwards, and it may end within the call: then there is none to keep.
-    this.slotHandle[slot] = -1;
     this.arriving = slot;
-    const isIn = scheduler.arrive(key, slot, arrivalAt, deadline, now);
-    invariant(isIn, `scheduler table must hold every slot; full at slot ${slot}`);
-    if (this.arriving === slot) this.slotHandle[slot] = scheduler.requests.lastAdded;
+    this.apply(rows, from);
+    if (this.arriving === slot) this.slotHandle[slot] = this.schedulers[rows[from + 2]!]!.requests.lastAdded;
     this.arriving = -1;
-    this.wakeDue(scheduler, group, now);
   }
 
-  private cancel(slot: number, now: number): void {
-    const handle = this.slotHandle[slot]!;
-    if (handle < 0) return; // It ended while the cancellation was on its way.
-    const group = this.slotGroup[slot]!;
-    this.recorder?.row(LOG_CANCELLED, now, group, handle, 0, 0, 0, 0);
-    this.schedulers[group]!.cancel(handle, now);
-    this.wakeDue(this.schedulers[group]!, group, now);
-  }
-
-  private joinOrLeave(isJoin: boolean, group: number, accelerator: number, scale: number, now: number): void {
-    const scheduler = this.schedulers[group]!;
-    this.recorder?.row(isJoin ? LOG_JOINED : LOG_LEFT, now, group, accelerator, isJoin ? scale : 0, 0, 0, 0);
-    if (isJoin) scheduler.join(accelerator, scale, now);
-    else scheduler.leave(accelerator, now);
-    this.wakeDue(scheduler, group, now);
-  }
-
-  private hold(queue: number, isHeld: number, now: number): void {
-    const group = this.queueGroup[queue]!;
-    const scheduler = this.schedulers[group]!;
-    this.recorder?.row(LOG_HELD, now, group, this.queueKey[queue]!, isHeld, 0, 0, 0);
-    scheduler.hold(this.queueKey[queue]!, isHeld === 1, now);
-    this.wakeDue(scheduler, group, now);
-  }
-
-  private delaysChanged(
-    queue: number,
-    controlUs: number,
-    dataUsPerRequest: number,
-    responseUs: number,
-    now: number,
-  ): void {
-    const group = this.queueGroup[queue]!;
-    const key = this.queueKey[queue]!;
-    const scheduler = this.schedulers[group]!;
-    this.recorder?.row(LOG_NETWORK, now, group, controlUs, dataUsPerRequest, responseUs, key + 1, 0);
-    scheduler.networkChanged({ controlUs, dataUsPerRequest, responseUs }, now, key);
-    this.wakeDue(scheduler, group, now);
-  }
-
-  /** @returns index of the last record that belongs to it. */
-  private addQueue(first: number, now: number): number {
-    const { cells } = this.reader;
-    const head = this.reader.offsetAt(first);
-    const group = cells[head + 1]!;
-    const queue = cells[head + 2]!;
-    const sloUs = cells[head + 3]!;
-    const lengthMax = cells[head + 4]!;
-    const sizeMax = cells[head + 5]!;
-    const numbers = new Float64Array(WINDOW_NUMBERS + sizeMax);
-    let index = first;
-    for (let taken = 0; taken < numbers.length; ) {
-      const at = this.reader.offsetAt(++index);
-      invariant(cells[at] === NUMBERS, `record after ADD_QUEUE must be NUMBERS; was ${cells[at]}`);
-      for (let cell = 1; cell < RING_WIDTH && taken < numbers.length; cell++) numbers[taken++] = cells[at + cell]!;
-    }
-    const table = new Float64Array(sizeMax + 2);
-    table.set(numbers.subarray(WINDOW_NUMBERS), 1);
-    table[sizeMax + 1] = Number.POSITIVE_INFINITY;
-    const spec: LiveQueueSpec = {
-      latency: new ProfiledLatency(table),
-      sloUs,
-      lengthMax,
-      window: decodeWindow(numbers, 0),
-    };
-    const key = this.schedulers[group]!.addQueue(spec);
-    if (queue >= this.queueGroup.length) this.growQueues(queue);
-    this.queueGroup[queue] = group;
+  private applyQueueAdded(rows: Float64Array, from: number): number {
+    const queue = rows[from + 3]!;
+    const group = rows[from + 2]!;
+    rows[from + 1] = this.now;
+    rows[from + 3] = NO_KEY;
+    const count = applyEvent(this.schedulers[group]!, rows, from, liveSpec);
+    const key = rows[from + 3]!;
     this.queueKey[queue] = key;
     this.keyQueue[group]![key] = queue;
-    const { recorder } = this;
-    if (recorder !== null) {
-      recorder.row(LOG_QUEUE_ADDED, now, group, key, sloUs, lengthMax, sizeMax, WINDOW_NUMBERS);
-      const number = (at: number): number => numbers[at] ?? 0;
-      for (let at = 0; at < numbers.length; at += 5)
-        recorder.row(
-          LOG_NUMBERS,
-          now,
-          group,
-          number(at),
-          number(at + 1),
-          number(at + 2),
-          number(at + 3),
-          number(at + 4),
-        );
-    }
-    return index;
+    for (let row = 0; row < count; row++) this.note(rows, from + row * LOG_WIDTH);
+    return count;
   }
 
-  private growQueues(queue: number): void {
-    const capacity = Math.max(queue + 1, this.queueGroup.length * 2);
-    const groups = new Int32Array(capacity).fill(-1);
-    groups.set(this.queueGroup);
-    const keys = new Int32Array(capacity);
-    keys.set(this.queueKey);
-    this.queueGroup = groups;
-    this.queueKey = keys;
+  private apply(rows: Float64Array, from: number): void {
+    rows[from + 1] = this.now;
+    this.note(rows, from);
+    applyEvent(this.schedulers[rows[from + 2]!]!, rows, from, liveSpec);
   }
 
-  private removeQueue(queue: number, now: number): void {
-    const group = this.queueGroup[queue]!;
-    const key = this.queueKey[queue]!;
-    this.recorder?.row(LOG_QUEUE_REMOVED, now, group, key, 0, 0, 0, 0);
-    this.schedulers[group]!.removeQueue(key);
-    this.queueGroup[queue] = -1;
+  private note(rows: Float64Array, from: number): void {
+    this.recorder?.row(
+      rows[from]!,
+      this.now,
+      rows[from + 2]!,
+      rows[from + 3]!,
+      rows[from + 4]!,
+      rows[from + 5]!,
+      rows[from + 6]!,
+      rows[from + 7]!,
+    );
   }
 
-  private failQueue(queue: number, cause: number, now: number): void {
-    const group = this.queueGroup[queue]!;
-    const key = this.queueKey[queue]!;
-    const scheduler = this.schedulers[group]!;
-    this.recorder?.row(LOG_QUEUE_FAILED, now, group, key, cause, 0, 0, 0);
-    scheduler.failQueued(key, [...queuedHandles(scheduler, key)], now, cause);
-  }
+  // Commands
 
   private addGroup(options: LogGroup, group: number): void {
     const observer = new WindowObserver();
@@ -362,59 +322,36 @@ export class SchedulerLoop {
       batchEnded: () => {},
       preempt: (batch) => violated(`batch ${batch}: a live policy does not preempt`),
     };
+    this.keyQueue.push([]);
     this.schedulers.push(new Scheduler(observer.observe(groupPolicy(options)), sink, options));
   }
 
   private dispatch(group: number, observer: WindowObserver, batch: number, accelerator: number, at: number): void {
-    const { batches, requests } = this.schedulers[group]!;
+    const scheduler = this.schedulers[group]!;
+    if (this.recorder !== null) writeDispatch(this.recorder, group, scheduler, batch, at);
+    const { batches, requests } = scheduler;
+    const { record } = this;
     const key = batches.queue[batch]!;
-    const size = batches.size[batch]!;
-    this.stats[STAT_BATCHES] = this.stats[STAT_BATCHES]! + 1;
-    this.recorder?.row(LOG_DISPATCH, at, group, batch, accelerator, key, size, batches.execAt[batch]!);
-    const { cells } = this.writer;
-    let offset = this.claim(DISPATCH);
-    cells[offset + 1] = group;
-    cells[offset + 2] = batch;
-    cells[offset + 3] = accelerator;
-    cells[offset + 4] = this.keyQueue[group]![key]!;
-    cells[offset + 5] = size;
-    cells[offset + 6] = batches.execAt[batch]!;
-    cells[offset + 7] = batches.execUs[batch]!;
-    cells[offset + 8] = batches.close[batch]!;
-    cells[offset + 9] = at;
-    cells[offset + 10] = observer.openedAt(key, at);
-    let cell = RING_WIDTH;
-    for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!) {
-      if (cell === RING_WIDTH) {
-        offset = this.claim(SLOTS);
-        cell = 1;
-      }
-      cells[offset + cell++] = requests.tag[handle]!;
-    }
+    record.group = group;
+    record.batch = batch;
+    record.accelerator = accelerator;
+    record.queue = this.keyQueue[group]![key]!;
+    record.execAt = batches.execAt[batch]!;
+    record.execUs = batches.execUs[batch]!;
+    record.close = batches.close[batch]!;
+    record.at = at;
+    record.openedAt = observer.openedAt(key, at);
+    record.slots.length = 0;
+    for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!)
+      record.slots.push(requests.tag[handle]!);
+    this.events.dispatched(record);
   }
 
   private end(group: number, handle: number, outcome: number, reason: number, execStartAt: number, at: number): void {
     const slot = this.schedulers[group]!.requests.tag[handle]!;
     this.slotHandle[slot] = -1;
     if (this.arriving === slot) this.arriving = -1;
-    this.recorder?.row(LOG_END, at, group, slot, outcome, reason, execStartAt, 0);
-    const { cells } = this.writer;
-    const offset = this.claim(END);
-    cells[offset + 1] = slot;
-    cells[offset + 2] = outcome;
-    cells[offset + 3] = reason;
-    cells[offset + 4] = execStartAt;
-    cells[offset + 5] = at;
-  }
-
-  private claim(kind: number): number {
-    let offset = this.writer.claim();
-    while (offset < 0) {
-      this.writer.publish();
-      this.waitForRoom(this.writer);
-      offset = this.writer.claim();
-    }
-    this.writer.cells[offset] = kind;
-    return offset;
+    if (this.recorder !== null) writeEnd(this.recorder, group, slot, outcome, reason, execStartAt, at);
+    this.events.ended(slot, outcome, reason, execStartAt, at);
   }
 }

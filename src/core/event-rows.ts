@@ -1,0 +1,168 @@
+/**
+ * The codec of events: what happens to a scheduler, and what it decides, as rows of doubles [kind, at, group, a, b, c, d, e].
+ *
+ * The live server writes events as such rows and applies them at the end of a tick; recorded, they are applied again by a
+ * replay (event-log.ts). What a..e mean is written at each kind.
+ */
+import { invariant } from "./invariant.js";
+import { ProfiledLatency } from "./latency/latency.js";
+import type { QueueSpec } from "./policy.js";
+import type { Scheduler } from "./scheduler.js";
+import type { BatchId } from "./tables/batch-table.js";
+import { QUEUED, type RequestHandle } from "./tables/request-table.js";
+
+export const LOG_WIDTH = 8;
+
+/** Events. */
+/**
+ * a = key (-1: not given out yet), b = sloUs, c = lengthMax, d = sizeMax, e = numbers of the policy. LOG_NUMBERS rows with them,
+ * then the table, follow.
+ */
+export const LOG_QUEUE_ADDED = 1;
+/** a..e = numbers that belong to the row before. */
+export const LOG_NUMBERS = 2;
+/** a = key. */
+export const LOG_QUEUE_REMOVED = 3;
+/** a = key, b = tag, c = arrivalAt, d = deadline. */
+export const LOG_ARRIVED = 4;
+/** a = handle. */
+export const LOG_CANCELLED = 5;
+/** a = batch, b = startAt, c = endAt. */
+export const LOG_FINISHED = 6;
+/** a = batch, b = cause, c = 1 when it had begun. */
+export const LOG_FAILED = 7;
+/** a = accelerator, b = scale. */
+export const LOG_JOINED = 8;
+/** a = accelerator. */
+export const LOG_LEFT = 9;
+/** a = key, b = cause. */
+export const LOG_QUEUE_FAILED = 10;
+export const LOG_WOKEN = 11;
+/** a = controlUs, b = dataUsPerRequest, c = responseUs, d = key of the queue + 1; 0: all that have none of their own. */
+export const LOG_NETWORK = 12;
+/** a = batch: its turn came too late. */
+export const LOG_REJECTED = 13;
+/** a = key, b = 1 when it is held, 0 when it is let go. */
+export const LOG_HELD = 14;
+/** Commands. */
+/** a = batch, b = accelerator, c = key, d = size, e = execAt. */
+export const LOG_DISPATCH = 32;
+/** a = tag, b = outcome, c = reason, d = execStartAt. */
+export const LOG_END = 33;
+/** a = batch, b = accelerator. */
+export const LOG_PREEMPT = 34;
+
+export const isCommand = (kind: number): boolean => kind >= LOG_DISPATCH;
+
+/** Where rows are written. */
+export interface RowSink {
+  row(kind: number, at: number, group: number, a: number, b: number, c: number, d: number, e: number): void;
+}
+
+export function writeDispatch(into: RowSink, group: number, { batches }: Scheduler, batch: BatchId, at: number): void {
+  const accelerator = batches.accelerator[batch]!;
+  const execAt = batches.execAt[batch]!;
+  into.row(LOG_DISPATCH, at, group, batch, accelerator, batches.queue[batch]!, batches.size[batch]!, execAt);
+}
+
+export function writeEnd(
+  into: RowSink,
+  group: number,
+  tag: number,
+  outcome: number,
+  reason: number,
+  execStartAt: number,
+  at: number,
+): void {
+  into.row(LOG_END, at, group, tag, outcome, reason, execStartAt, 0);
+}
+
+/** What the policy of a group wants to know of a queue, from its numbers. */
+export type SpecReader = (spec: QueueSpec, numbers: Float64Array) => QueueSpec;
+
+/** Numbers in one LOG_NUMBERS row. */
+export const ROW_NUMBERS = LOG_WIDTH - 3;
+
+/**
+ * The event in the row at `from` happens, and its rows after it are read with it. A queue that has no key yet gets it
+ * written into its row.
+ * @returns rows that it has.
+ */
+export function applyEvent(scheduler: Scheduler, rows: Float64Array, from: number, specOf: SpecReader): number {
+  const kind = rows[from]!;
+  const at = rows[from + 1]!;
+  const a = rows[from + 3]!;
+  const b = rows[from + 4]!;
+  const c = rows[from + 5]!;
+  const d = rows[from + 6]!;
+  switch (kind) {
+    case LOG_QUEUE_ADDED:
+      return applyQueueAdded(scheduler, rows, from, specOf);
+    case LOG_QUEUE_REMOVED:
+      scheduler.removeQueue(a);
+      break;
+    case LOG_ARRIVED:
+      invariant(scheduler.arrive(a, b, c, d, at), `the table of live requests must hold request ${b}`);
+      break;
+    case LOG_CANCELLED:
+      scheduler.cancel(a, at);
+      break;
+    case LOG_FINISHED:
+      scheduler.finished(a, b, c, at);
+      break;
+    case LOG_FAILED:
+      scheduler.failed(a, b, at, c === 1);
+      break;
+    case LOG_REJECTED:
+      scheduler.rejected(a, at);
+      break;
+    case LOG_JOINED:
+      scheduler.join(a, b, at);
+      break;
+    case LOG_LEFT:
+      scheduler.leave(a, at);
+      break;
+    case LOG_QUEUE_FAILED:
+      scheduler.failQueued(a, [...queuedHandles(scheduler, a)], at, b);
+      break;
+    case LOG_WOKEN:
+      scheduler.wake(at);
+      break;
+    case LOG_HELD:
+      scheduler.hold(a, b === 1, at);
+      break;
+    case LOG_NETWORK:
+      scheduler.networkChanged({ controlUs: a, dataUsPerRequest: b, responseUs: c }, at, d === 0 ? undefined : d - 1);
+      break;
+    default:
+      invariant(false, `no event has kind ${kind}`);
+  }
+  return 1;
+}
+
+function applyQueueAdded(scheduler: Scheduler, rows: Float64Array, from: number, specOf: SpecReader): number {
+  const [key, sloUs, lengthMax, sizeMax, numbersLength] = rows.subarray(from + 3, from + LOG_WIDTH);
+  const total = numbersLength! + sizeMax!;
+  const numbers = new Float64Array(total);
+  let last = from;
+  for (let index = 0; index < total; index++) {
+    if (index % ROW_NUMBERS === 0) last += LOG_WIDTH;
+    invariant(rows[last] === LOG_NUMBERS, `row ${last / LOG_WIDTH} must hold numbers of the queue before it`);
+    numbers[index] = rows[last + 3 + (index % ROW_NUMBERS)]!;
+  }
+  const table = new Float64Array(sizeMax! + 2);
+  table.set(numbers.subarray(numbersLength!), 1);
+  table[sizeMax! + 1] = Number.POSITIVE_INFINITY;
+  const spec: QueueSpec = { latency: new ProfiledLatency(table), sloUs: sloUs!, lengthMax: lengthMax! };
+  const got = scheduler.addQueue(specOf(spec, numbers.subarray(0, numbersLength!)));
+  invariant(key === -1 || got === key, `queue ${key} became queue ${got}`);
+  rows[from + 3] = got;
+  return 1 + Math.ceil(total / ROW_NUMBERS);
+}
+
+/** Everything that waits in a queue, by handle: the order in which a driver fails it. */
+export function* queuedHandles(scheduler: Scheduler, key: number): Generator<RequestHandle> {
+  const { requests } = scheduler;
+  for (let handle = 0; handle < requests.state.length; handle++)
+    if (requests.state[handle] === QUEUED && requests.queue[handle] === key) yield handle;
+}
