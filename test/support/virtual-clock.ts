@@ -46,6 +46,11 @@ export class VirtualClock implements Clock {
     };
   }
 
+  /** Calls and alarms that are set. */
+  get pending(): number {
+    return this.entries.length;
+  }
+
   soon(call: () => void): void {
     this.add({ at: this.at, order: 0, call });
   }

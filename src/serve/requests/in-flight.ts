@@ -15,8 +15,11 @@ import type { InferCall, InferHandler, InferReply } from "./gateway.js";
 export class InFlight {
   slot = -1;
   state: "waiting" | "running" = "waiting";
-  /** How the client's end came: still open, a reply, an error that was no deadline, at its deadline, or by its own wish. */
-  end: "open" | "replied" | "refused" | "deadline" | "cancelled" = "open";
+  /**
+   * How the client's end came: still open, a reply, an error that was no deadline, at its deadline (deserted: with nobody
+   * there to run it), or by its own wish.
+   */
+  end: "open" | "replied" | "refused" | "deadline" | "deserted" | "cancelled" = "open";
   dispatchedAt = -1;
   openedAt = -1;
   execStartAt = -1;
@@ -62,7 +65,7 @@ export class InFlight {
     this.close("replied", now)?.onReply(reply);
   }
 
-  refuse(error: ServingError, now: number, end: "refused" | "deadline"): void {
+  refuse(error: ServingError, now: number, end: "refused" | "deadline" | "deserted"): void {
     this.close(end, now)?.onError(error);
   }
 

@@ -183,13 +183,13 @@ export class LiveRequests {
     if (request === undefined || !request.isOpen) return;
     const now = this.clock.now();
     const isWaiting = request.state === "waiting";
-    const isNobodyThere = request.model.group.presentCount === 0;
+    const isDeserted = isWaiting && request.model.group.presentCount === 0;
     const error = !isWaiting
       ? endingError(LATE_ENDING, "late", request, now)
-      : isNobodyThere
+      : isDeserted
         ? endingError(failEnding(FAIL_NO_ACCELERATOR), "no-accelerator", request, now)
         : endingError(dropEnding(DROP_EXPIRED), "expired", request, now);
-    request.refuse(error, now, "deadline");
+    request.refuse(error, now, isDeserted ? "deserted" : "deadline");
     // A policy that has not given it up yet must not run it.
     if (isWaiting) this.scheduler.cancel(slot);
   }
@@ -236,10 +236,11 @@ export class LiveRequests {
       name = "dropped";
       why = "cancelled";
       cells.dropped[DROP_CANCELLED]!.value++;
-    } else if (outcome === FAILED) {
+    } else if (outcome === FAILED || request.end === "deserted") {
+      const cause = outcome === FAILED ? reason : FAIL_NO_ACCELERATOR;
       name = "failed";
-      why = FAIL_CAUSES[reason]!;
-      cells.failed[reason]!.value++;
+      why = FAIL_CAUSES[cause]!;
+      cells.failed[cause]!.value++;
     } else if (outcome === DROPPED && request.state === "waiting") {
       // Answered at its deadline, it was taken out of the queue by a cancellation of ours.
       const drop = request.end === "deadline" ? DROP_EXPIRED : reason;

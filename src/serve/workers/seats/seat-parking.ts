@@ -67,6 +67,8 @@ export class SeatParking {
     if (this.states[slot] !== "active") return;
     if (!this.seat.isUp) {
       this.states[slot] = "parked";
+      // It had been said to be on its way back.
+      this.seat.emitLeft(slot);
       return;
     }
     this.states[slot] = "draining";

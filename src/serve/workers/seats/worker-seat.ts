@@ -94,6 +94,10 @@ export class WorkerSeat {
   private timings = 0;
   private loads = 0;
   private handles = new Set<number>();
+  /** Those of them that the process could not load again, and when that is tried anew: after pauses that double. */
+  private readonly missing = new Set<number>();
+  private readonly retrial: Alarm;
+  private retrials = 0;
   private readonly flights: FlightBook;
   private readonly hangs: HangWatch;
   private onGone: (() => void)[] = [];
@@ -107,6 +111,7 @@ export class WorkerSeat {
     this.clock = clock;
     this.hangs = new HangWatch(scales.length, this.flights, hang, this.hangOwner(), clock);
     this.parking = new SeatParking(this.parkedSeat(), clock, scales.length, active, keepWarmMs);
+    this.retrial = clock.alarm(() => void this.tryMissing()).unref();
     this.respawn = clock.alarm(() => {
       this.isBackingOff = false;
       this.startOrRetry();
@@ -158,6 +163,8 @@ export class WorkerSeat {
     this.owner.processChanged();
     this.retiring = false;
     this.handles = new Set();
+    this.missing.clear();
+    this.retrials = 0;
     this.isCondemned = false;
     this.hungSlot = null;
     this.memory = new MemoryShortage();
@@ -260,13 +267,32 @@ export class WorkerSeat {
         await this.owner.reloads.pass(() => this.load(next));
       } catch (error) {
         if (this.process === null) throw error;
-        // The others are still worth serving; its batches are refused by the worker, with a reason.
+        // The others are still worth serving; its batches are refused by the worker, with a reason, until it is loaded.
         this.handles.add(next.handle);
+        this.missing.add(next.handle);
         this.owner.log("error", `model '${next.spec.name}' could not be loaded again: ${(error as Error).message}`);
       }
     }
     const wanted = new Set(this.owner.models().map((model) => model.handle));
     for (const handle of this.handles) if (!wanted.has(handle)) await this.unload(handle);
+    this.tryMissingLater();
+  }
+
+  private tryMissingLater(): void {
+    if (this.missing.size > 0) this.retrial.set(timeUs(this.clock.now() + this.backOffMs(this.retrials++) * 1000));
+  }
+
+  /** The process took a model's batches and could not run them: that must not last as long as the process. */
+  private async tryMissing(): Promise<void> {
+    for (const handle of this.missing) this.handles.delete(handle);
+    this.missing.clear();
+    await this.reload().catch(() => {});
+  }
+
+  /** Doubles from the least to the most with every failure. */
+  private backOffMs(failures: number): number {
+    const { respawnMinMs, respawnMaxMs } = this.options;
+    return Math.min(respawnMaxMs, respawnMinMs * 2 ** Math.min(30, failures));
   }
 
   /** @throws ServingError with the runtime's text. */
@@ -339,6 +365,7 @@ export class WorkerSeat {
     this.stopping = true;
     this.parking.stop();
     this.respawn.clear();
+    this.retrial.clear();
     const child = this.process;
     if (child === null) return;
     const gone = new Promise<void>((resolve) => this.onGone.push(resolve));
@@ -376,6 +403,7 @@ export class WorkerSeat {
   private ended(child: WorkerLink, exit: WorkerExit): void {
     if (this.process !== child) return;
     this.process = null;
+    this.retrial.clear();
     this.owner.processChanged();
     const { reason } = exit;
     const wasJoined = this.joined;
@@ -429,11 +457,8 @@ export class WorkerSeat {
 
   private respawnLater(): void {
     if (this.clock.now() - this.joinedAt > HEALTHY_US) this.failures = 0;
-    const { respawnMinMs, respawnMaxMs } = this.options;
-    const delayMs = Math.min(respawnMaxMs, respawnMinMs * 2 ** Math.min(30, this.failures));
-    this.failures++;
     this.isBackingOff = true;
-    this.respawn.set(timeUs(this.clock.now() + delayMs * 1000));
+    this.respawn.set(timeUs(this.clock.now() + this.backOffMs(this.failures++) * 1000));
   }
 
   private startOrRetry(): void {
