@@ -65,7 +65,7 @@ function lint(file) {
     }
   }
   if (
-    ["core", "policies", "measure", "scaling", "sim"].includes(room) &&
+    ["core", "policies", "system", "measure", "scaling", "sim"].includes(room) &&
     !isTest &&
     /Math\.random|Date\.now/.test(text)
   )

@@ -29,6 +29,7 @@ export {
 export type { ScaleAdvice, ScaleOptions, ScaleSample } from "./scaling/advisor.js";
 export { SCALE_DEFAULTS, ScaleAdvisor } from "./scaling/advisor.js";
 export { createScheduler } from "./serve/create-scheduler.js";
+export type { SimulatedEvent } from "./sim/event-lines.js";
 export { simulate } from "./sim/simulate.js";
 export { WorkerHost } from "./threads/hosts.js";
 export { createMemory } from "./threads/memory.js";

@@ -7,7 +7,7 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import type { ExpandedScenario } from "../config/scenario/expand-scenario.js";
-import { loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario/scenario.js";
+import { groupsOf, loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario/scenario.js";
 import {
   MODEL_FILE_BYTES_MAX,
   type ModelFile,
@@ -121,10 +121,13 @@ export function plural(count: number, noun: string): string {
 }
 
 function describeScenario(scenario: ExpandedScenario): string {
+  const { accelerators, durationUs, groups = [], models, pipelines = [] } = scenario;
+  const policies = new Set(groupsOf(scenario).map(({ policy }) => policy));
   return [
-    plural(scenario.models.length, "model"),
-    plural(scenario.accelerators.length, "accelerator"),
-    `${formatNumber(totalRate(scenario))} requests/s for ${formatNumber(scenario.durationUs / 1e6)} s`,
-    scenario.policy,
+    plural(models.length, "model"),
+    ...(pipelines.length === 0 ? [] : [plural(pipelines.length, "pipeline")]),
+    `${plural(accelerators.length, "accelerator")}${groups.length > 1 ? ` in ${groups.length} groups` : ""}`,
+    `${formatNumber(totalRate(scenario))} requests/s for ${formatNumber(durationUs / 1e6)} s`,
+    ...policies,
   ].join(", ");
 }

@@ -33,9 +33,12 @@ export function renderReport(name: string, report: Report): string {
   const causes = renderCounts(report.failures_by_cause);
   if (causes !== "") pairs.push(["failed", causes]);
   if (report.autoscale !== undefined) pairs.push(["accelerators", renderAutoscale(report.autoscale)]);
-  const text = renderPairs(pairs);
+  const parts = [renderPairs(pairs)];
   const models = Object.entries(report.per_model);
-  return models.length <= 1 ? text : `${text}\n\n${renderModels(models)}`;
+  const modules = Object.entries(report.per_module);
+  if (models.length > 1) parts.push(renderParts("model", models));
+  if (modules.length > 0) parts.push(renderParts("module", modules));
+  return parts.join("\n\n");
 }
 
 function renderAutoscale({ dry_run: isDry, accelerators_mean: there, ...rest }: AutoscaleReport): string {
@@ -112,9 +115,9 @@ function renderCounts(counts: Readonly<Record<string, number>>): string {
     .join(", ");
 }
 
-function renderModels(models: readonly (readonly [string, OutcomeNumbers])[]): string {
+function renderParts(title: string, parts: readonly (readonly [string, OutcomeNumbers])[]): string {
   const titles = ["arrived", "finished", "late", "dropped", "failed", "bad", "requests/s", "p50 ms", "p99 ms", "batch"];
-  const rows = models.map(([name, part]) => [
+  const rows = parts.map(([name, part]) => [
     name,
     ...[part.arrived, part.finished, part.late, part.dropped, part.failed].map((count) => formatNumber(count)),
     formatPercent(part.bad_rate),
@@ -123,5 +126,5 @@ function renderModels(models: readonly (readonly [string, OutcomeNumbers])[]): s
     formatNumber(part.latency_ms.p99),
     formatNumber(part.batch_size.mean),
   ]);
-  return renderTable([{ title: "model" }, ...titles.map(right)], rows);
+  return renderTable([{ title }, ...titles.map(right)], rows);
 }

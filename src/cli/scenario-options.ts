@@ -1,5 +1,6 @@
 /** Options that every command on a scenario takes. */
 import { type Command, Option } from "commander";
+import { ConfigError } from "../config/config-error.js";
 import { type ExpandedScenario, loadScenario, type ScenarioOverrides } from "../config/scenario/scenario.js";
 import { dataDirOf } from "../config/scenario/traces.js";
 import { POLICY_NAMES } from "../policies/registry.js";
@@ -53,4 +54,12 @@ export function loadWithOptions(file: string, options: ScenarioOptions): Expande
     ...(options.duration === undefined ? {} : { durationS: options.duration }),
   };
   return loadScenario(file, overrides);
+}
+
+/** @throws ConfigError: what is asked looks at models one by one and at accelerators as one group. */
+export function refusePipelines({ file, pipelines, groups }: ExpandedScenario, command: string): void {
+  const field = pipelines !== undefined ? "pipelines" : groups !== undefined && groups.length > 1 ? "groups" : null;
+  if (field === null) return;
+  const message = `do not go with ${command}, which looks at models one by one on one group of accelerators`;
+  throw new ConfigError(file, [{ line: null, field, message }]);
 }

@@ -13,7 +13,6 @@ export const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "by_gamma",
   "load_ms",
   "pipeline",
-  "pipelines",
   "priority",
   "tasks",
 ]);

@@ -6,6 +6,8 @@ import type { BatchSizes, LatencyQuantiles, OutcomeNumbers, Report } from "./rep
 export interface CollectorOptions {
   /** Names, in the order of the model numbers given to `end` and `batch`. */
   readonly models: readonly string[];
+  /** Modules of pipelines, numbered on after the models: they are in no total. */
+  readonly modules?: readonly string[];
   /** Requests are counted when they arrive in [warmupUs, endUs), moments of the run's clock. */
   readonly warmupUs: number;
   readonly endUs: number;
@@ -63,6 +65,8 @@ export class OutcomeCollector {
   /** Per model, of the counted interval. */
   readonly #busyUs: Float64Array;
   readonly #invalidUs: Float64Array;
+  /** The batch that was counted last; see batchOf. */
+  readonly #lastBatch: Float64Array;
   /** Per accelerator, of the counted interval; grows when accelerators join. */
   #acceleratorBusyUs: Float64Array;
 
@@ -81,13 +85,14 @@ export class OutcomeCollector {
     this.#columns = this.#columnCauses + this.#causes.length;
     this.#columnCancelled = COLUMN_REASONS + this.#reasons.indexOf(DROP_REASONS[DROP_CANCELLED]);
     invariant(this.#columnCancelled >= COLUMN_REASONS, "drop reasons must have 'cancelled': it is left out of rates");
-    const models = options.models.length;
-    this.#counts = new Float64Array(models * this.#columns);
-    this.#latency = options.models.map(() => new Histogram());
-    this.#queueDelay = options.models.map(() => new Histogram());
-    this.#batchSize = options.models.map(() => new Histogram());
-    this.#busyUs = new Float64Array(models);
-    this.#invalidUs = new Float64Array(models);
+    const names = [...options.models, ...(options.modules ?? [])];
+    this.#counts = new Float64Array(names.length * this.#columns);
+    this.#latency = names.map(() => new Histogram());
+    this.#queueDelay = names.map(() => new Histogram());
+    this.#batchSize = names.map(() => new Histogram());
+    this.#busyUs = new Float64Array(names.length);
+    this.#invalidUs = new Float64Array(names.length);
+    this.#lastBatch = new Float64Array(names.length);
     this.#acceleratorBusyUs = new Float64Array(Math.max(1, options.accelerators));
   }
 
@@ -98,6 +103,7 @@ export class OutcomeCollector {
    * @param reasonOrCause a drop reason's code when dropped, a failure cause's when failed; else ignored.
    * @param execStartAt   when its execution began; -1 if it was never executed.
    * @param endAt         when its execution ended (also if that was after its deadline).
+   * @param askedAt       when the whole of which it is a part arrived: by that it is counted or not.
    */
   end(
     model: number,
@@ -106,8 +112,9 @@ export class OutcomeCollector {
     arrivalAt: number,
     execStartAt: number,
     endAt: number,
+    askedAt: number = arrivalAt,
   ): void {
-    if (arrivalAt < this.#warmupUs || arrivalAt >= this.#endUs) return;
+    if (askedAt < this.#warmupUs || askedAt >= this.#endUs) return;
     const row = model * this.#columns;
     if (outcome === FINISHED) {
       this.#counts[row]! += 1;
@@ -136,16 +143,39 @@ export class OutcomeCollector {
     endAt: number,
     invalidMembers: number,
   ): void {
-    const from = Math.max(startAt, this.#warmupUs);
-    const to = Math.min(endAt, this.#endUs);
-    if (to > from) {
-      const busyUs = to - from;
-      this.#busyUs[model]! += busyUs;
-      if (accelerator >= this.#acceleratorBusyUs.length) this.#growAccelerators(accelerator);
-      this.#acceleratorBusyUs[accelerator]! += busyUs;
-      if (invalidMembers > 0) this.#invalidUs[model]! += (busyUs * invalidMembers) / size;
-    }
+    const busyUs = this.occupied(accelerator, startAt, endAt);
+    this.#busyUs[model]! += busyUs;
+    if (invalidMembers > 0) this.#invalidUs[model]! += (busyUs * invalidMembers) / size;
     if (startAt >= this.#warmupUs && startAt < this.#endUs) this.#batchSize[model]!.record(size);
+  }
+
+  // A batch whose members are judged one by one: `occupied` once, then `share` and `batchOf` for each of them.
+
+  /** @returns how long of it lies in the counted interval. */
+  occupied(accelerator: number, startAt: number, endAt: number): number {
+    const busyUs = Math.min(endAt, this.#endUs) - Math.max(startAt, this.#warmupUs);
+    if (busyUs <= 0) return 0;
+    if (accelerator >= this.#acceleratorBusyUs.length) this.#growAccelerators(accelerator);
+    this.#acceleratorBusyUs[accelerator]! += busyUs;
+    return busyUs;
+  }
+
+  /** A member's part of the time of a batch. */
+  share(row: number, us: number, isInvalid: boolean): void {
+    this.#busyUs[row]! += us;
+    if (isInvalid) this.invalidate(row, us);
+  }
+
+  /** Time that was counted was spent in vain: its request did not finish. */
+  invalidate(row: number, us: number): void {
+    this.#invalidUs[row]! += us;
+  }
+
+  /** A member of the row was in a batch of this size; counted once however many of its members were. @param batch > 0, another one for each batch. */
+  batchOf(row: number, size: number, startAt: number, batch: number): void {
+    if (this.#lastBatch[row] === batch) return;
+    this.#lastBatch[row] = batch;
+    if (startAt >= this.#warmupUs && startAt < this.#endUs) this.#batchSize[row]!.record(size);
   }
 
   /** Requests of one model counted so far. */
@@ -207,6 +237,9 @@ export class OutcomeCollector {
     const models = this.#options.models.map((_, model) => model);
     const perModel: Record<string, OutcomeNumbers> = {};
     for (const model of models) perModel[this.#options.models[model]!] = this.#numbers([model]);
+    const perModule: Record<string, OutcomeNumbers> = {};
+    for (const [index, name] of (this.#options.modules ?? []).entries())
+      perModule[name] = this.#numbers([models.length + index]);
     return {
       policy: meta.policy,
       seeds: meta.seed === undefined ? [] : [meta.seed],
@@ -214,7 +247,7 @@ export class OutcomeCollector {
       warmup_s: meta.warmupS ?? this.#warmupUs / 1e6,
       ...this.#numbers(models),
       per_model: perModel,
-      per_module: {},
+      per_module: perModule,
     };
   }
 

@@ -3,7 +3,7 @@ import { FINISHED } from "../core/outcome.js";
 import type { BatchId } from "../core/tables/batch-table.js";
 import type { RequestHandle } from "../core/tables/request-table.js";
 import { createPolicy } from "../policies/registry.js";
-import { Simulation } from "../sim/simulate.js";
+import { Simulation } from "../sim/simulation.js";
 import type { Choice, SeriesResult, TimelineResult } from "./point.js";
 
 /** A run of more requests than this is no timeline that anybody looks at. */

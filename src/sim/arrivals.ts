@@ -5,21 +5,21 @@ import { stream, type Uniform } from "./random.js";
 
 /** The requests of a run in order of time; a cursor, so that nothing is allocated per request. */
 export interface Arrivals {
-  /** Time and model of the next request; Infinity when there is none. */
+  /** Time of the next request, Infinity when there is none, and its model; beyond all models its pipeline. */
   at: number;
   model: number;
   advance(): void;
 }
 
-/** @param seed every model draws from its own stream "arrivals/NAME". */
+/** @param seed every model and pipeline draws from its own stream "arrivals/NAME". */
 export function createArrivals(scenario: ExpandedScenario, seed: number): Arrivals {
   const { arrivals } = scenario;
   if (arrivals.kind === "replay") return new ReplayArrivals(arrivals);
   const renewals: Renewal[] = [];
   const models: number[] = [];
-  scenario.models.forEach((model, index) => {
+  [...scenario.models, ...(scenario.pipelines ?? [])].forEach((model, index) => {
     if (model.rateRps <= 0) return;
-    const modulation = model.modulation ?? arrivals.modulation;
+    const modulation = ("modulation" in model ? model.modulation : undefined) ?? arrivals.modulation;
     renewals.push(
       new Renewal(
         { ...arrivals, modulation },

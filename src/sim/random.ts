@@ -9,7 +9,7 @@ export type Uniform = () => number;
  * @param name what is drawn and for whom, e.g. "arrivals/ResNet50".
  */
 export function stream(seed: number, name: string): Uniform {
-  const rng = xoroshiro128plus(mix(seed, name));
+  const rng = xoroshiro128plus(seedOf(seed, name));
   // 53 bits from two draws, as in uniformFloat64 of pure-rand, without its wrapper on the hot path.
   return () => {
     const high = rng.next() >>> 6;
@@ -19,7 +19,7 @@ export function stream(seed: number, name: string): Uniform {
 }
 
 /** FNV-1a over the name, finished with the seed: equal names of neighbouring seeds must not be neighbours. */
-function mix(seed: number, name: string): number {
+export function seedOf(seed: number, name: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < name.length; index++) hash = Math.imul(hash ^ name.charCodeAt(index), 0x01000193);
   hash = Math.imul(hash ^ (seed | 0), 0x9e3779b1);

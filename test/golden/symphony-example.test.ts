@@ -11,7 +11,7 @@ import type { RequestHandle } from "../../src/core/tables/request-table.js";
 import { RankArbiter } from "../../src/policies/deferred/rank-arbiter.js";
 import { WindowQueue, type WindowQueueOptions } from "../../src/policies/deferred/window-queue.js";
 import { deferred } from "../../src/policies/registry.js";
-import { Simulation } from "../../src/sim/simulate.js";
+import { Simulation } from "../../src/sim/simulation.js";
 import { accelerators, arrivalsAt, linearModel, scenarioOf } from "../support/scenario.js";
 
 /** Writes down `t:b` of every dispatch, the accelerators used, and which requests were dropped or late. */

@@ -4,7 +4,7 @@ import type { ExpandedFault, ExpandedScenario } from "../../src/config/scenario/
 import { timeUs } from "../../src/core/time.js";
 import { createPolicy, POLICY_NAMES } from "../../src/policies/registry.js";
 import { stream } from "../../src/sim/random.js";
-import { Simulation } from "../../src/sim/simulate.js";
+import { Simulation } from "../../src/sim/simulation.js";
 import { variantsOf } from "../support/chaos-driver.js";
 import { accelerators, linearModel, scenarioOf } from "../support/scenario.js";
 

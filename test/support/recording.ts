@@ -2,7 +2,7 @@ import type { ExpandedFault, ExpandedScenario } from "../../src/config/scenario/
 import { FINISHED } from "../../src/core/outcome.js";
 import { timeUs } from "../../src/core/time.js";
 import { createPolicy } from "../../src/policies/registry.js";
-import { Simulation } from "../../src/sim/simulate.js";
+import { Simulation } from "../../src/sim/simulation.js";
 
 export interface RequestRecord {
   /** Index of the model. */

@@ -6,7 +6,13 @@ import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { integerWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { renderGoodput } from "../report-view.js";
-import { addScenarioOptions, addSeedOption, loadWithOptions, type ScenarioOptions } from "../scenario-options.js";
+import {
+  addScenarioOptions,
+  addSeedOption,
+  loadWithOptions,
+  refusePipelines,
+  type ScenarioOptions,
+} from "../scenario-options.js";
 import { formatNumber, formatPercent } from "../table.js";
 
 const SEED_SPACE = 2 ** 32;
@@ -50,6 +56,7 @@ Examples:
     )
     .action(async (file: string, options: GoodputOptions) => {
       const scenario = loadWithOptions(file, options);
+      refusePipelines(scenario, "rubato goodput");
       if (scenario.arrivals.kind === "replay") {
         const message = "must be a process whose rate can change; was replay";
         throw new ConfigError(file, [{ line: null, field: "arrivals.process", message }]);

@@ -8,7 +8,7 @@ import { RunFailed } from "../exit.js";
 import { integerWithin, numberWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { planDocument, renderPlan } from "../plan-view.js";
-import { addRateOption, addSeedOption, loadWithOptions } from "../scenario-options.js";
+import { addRateOption, addSeedOption, loadWithOptions, refusePipelines } from "../scenario-options.js";
 import { formatNumber } from "../table.js";
 
 interface PlanCommandOptions {
@@ -57,6 +57,7 @@ Examples:
     )
     .action(async (file: string, options: PlanCommandOptions) => {
       const scenario = loadWithOptions(file, options);
+      refusePipelines(scenario, "rubato plan");
       const current = options.current === undefined ? null : readPlanFile(options.current);
       const [{ scenarioProblem }, { partition }, { stream }] = await Promise.all([
         import("../../planning/scenario-problem.js"),

@@ -1,5 +1,6 @@
 /** `rubato simulate`: one simulated run of a scenario. */
 import { Command } from "commander";
+import { LineFile } from "../line-file.js";
 import { type Output, writeJson } from "../output.js";
 import { renderReport } from "../report-view.js";
 import {
@@ -20,18 +21,22 @@ export function simulateCommand(output: Output): Command {
   addScenarioOptions(addSeedOption(addRateOption(command)));
   return command
     .option("--json", "print the report as one JSON document")
+    .option("--event-log <file>", "write what happened, a line of JSON for each arrival, batch and end")
     .addHelpText(
       "after",
       `
 Examples:
   rubato simulate scenarios/symphony/table2-resnet50.yaml
   rubato simulate scenarios/overload.yaml --policy eager --seed 7
-  rubato simulate scenarios/overload.yaml --policy timeout --option timeout_ms=20 --json`,
+  rubato simulate scenarios/overload.yaml --policy timeout --option timeout_ms=20 --json
+  rubato simulate scenarios/pipelines/chain.yaml --event-log events.jsonl`,
     )
-    .action(async (file: string, options: ScenarioOptions & { json?: boolean }) => {
+    .action(async (file: string, options: ScenarioOptions & { json?: boolean; eventLog?: string }) => {
       const scenario = loadWithOptions(file, options);
       const { simulate } = await import("../../sim/simulate.js");
-      const report = simulate(scenario);
+      const log = options.eventLog === undefined ? null : new LineFile(options.eventLog, "--event-log");
+      const report = simulate(scenario, log === null ? {} : { onEvent: (event) => log.write(JSON.stringify(event)) });
+      log?.close();
       if (options.json) writeJson(output, report);
       else output.result(renderReport(scenario.name, report));
     });

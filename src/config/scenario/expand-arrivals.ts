@@ -2,7 +2,6 @@
 import type { DurationUs } from "../../core/time.js";
 import { nearest } from "../config-error.js";
 import type { IssueList } from "../source.js";
-import type { ExpandedModel, WrittenModel } from "./expand-models.js";
 import type { Scenario, ScenarioModel } from "./scenario-schema.js";
 import type { RateTrace, Replay } from "./traces.js";
 
@@ -27,6 +26,7 @@ export type ExpandedArrivals =
       readonly kind: "replay";
       /** In order of arrival, all before the duration ends. */
       readonly atUs: Float64Array;
+      /** Index of the model; beyond all models that of the pipeline. */
       readonly model: Int32Array;
       readonly app: Int32Array | null;
       readonly appNames: readonly string[];
@@ -38,13 +38,19 @@ export interface ScenarioData {
   readonly replay?: Replay;
 }
 
-/** Requests per second of each model: its own, or its part of the total by share or popularity; 0 with a replay. */
-export function modelRates(scenario: Scenario, models: readonly WrittenModel[], totalRps: number): number[] {
-  if (scenario.arrivals.process === "replay") return models.map(() => 0);
-  if (models[0]?.model.rate_rps !== undefined) return models.map(({ model }) => model.rate_rps ?? 0);
+/** What says how much of the load is a model's or a pipeline's. */
+export interface Rated {
+  readonly share?: number | undefined;
+  readonly rate_rps?: number | undefined;
+}
+
+/** Requests per second of each: its own, or its part of the total by share or popularity; 0 with a replay. */
+export function loadRates(scenario: Scenario, of: readonly Rated[], totalRps: number): number[] {
+  if (scenario.arrivals.process === "replay") return of.map(() => 0);
+  if (of[0]?.rate_rps !== undefined) return of.map(({ rate_rps: rateRps }) => rateRps ?? 0);
   const { popularity } = scenario;
   const exponent = typeof popularity === "object" ? popularity.zipf : 0;
-  const weights = models.map(({ model }, i) => model.share ?? (i + 1) ** -exponent);
+  const weights = of.map(({ share }, i) => share ?? (i + 1) ** -exponent);
   let sum = 0;
   for (const weight of weights) sum += weight;
   return weights.map((weight) => (totalRps * weight) / sum);
@@ -110,16 +116,17 @@ export function rateSteps(scenario: Scenario, data: ScenarioData, duration: Dura
   };
 }
 
+/** @param names of all models, then of all pipelines: what a replay may name. */
 export function expandArrivals(
   scenario: Scenario,
   data: ScenarioData,
   steps: RateSteps | null,
-  models: readonly ExpandedModel[],
+  names: readonly string[],
   duration: DurationUs,
   issues: IssueList,
 ): ExpandedArrivals {
   const { arrivals } = scenario;
-  if (arrivals.process === "replay") return expandReplay(data.replay, models, duration, issues);
+  if (arrivals.process === "replay") return expandReplay(data.replay, names, duration, issues);
   if (steps !== null && steps.meanRps <= 0) {
     const path = arrivals.process === "trace" ? ["arrivals", "trace"] : ["arrivals", "steps"];
     issues.add(path, `must have a rate greater than 0 within the first ${duration / 1e6} s; was 0 throughout`);
@@ -135,7 +142,7 @@ export function expandArrivals(
 
 function expandReplay(
   replay: Replay | undefined,
-  models: readonly ExpandedModel[],
+  names: readonly string[],
   duration: DurationUs,
   issues: IssueList,
 ): ExpandedArrivals {
@@ -143,7 +150,7 @@ function expandReplay(
     issues.add(["arrivals", "replay"], "must be read before the scenario is expanded; was missing");
     return { kind: "replay", atUs: new Float64Array(), model: new Int32Array(), app: null, appNames: [] };
   }
-  const indexOf = new Map(models.map((model, i) => [model.name, i]));
+  const indexOf = new Map(names.map((name, i) => [name, i]));
   const translate = replay.modelNames.map((name) => {
     const index = indexOf.get(name);
     if (index === undefined) {

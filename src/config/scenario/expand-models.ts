@@ -9,6 +9,10 @@ import { zooMemoryMb } from "./zoo-sizes.js";
 
 export interface ExpandedModel {
   readonly name: string;
+  /** Only modules of pipelines ask for it: no request of its own arrives. Absent: not so. */
+  readonly isInner?: boolean;
+  /** Index of the group that serves it; absent: 0. */
+  readonly group?: number;
   /** execUs[b] = whole microseconds of a batch of b, rounded up; [0] = 0, [batchSizeMax + 1] = Infinity. */
   readonly execUs: Float64Array;
   readonly batchSizeMax: number;
@@ -87,24 +91,35 @@ function zooMemory(name: string): { memory_mb?: number } {
   return memoryMb === null ? {} : { memory_mb: memoryMb };
 }
 
-/**
- * @param delayUs Network delays around an execution of one request.
- * @param fastestScale Of all accelerators: what not even the fastest can serve in time is an error.
- */
+/** What serves a model. */
+export interface Host {
+  readonly group: number;
+  /** Network delays around an execution of one request. */
+  readonly delayUs: number;
+  /** Of all accelerators: what not even the fastest can serve in time is an error. */
+  readonly fastestScale: number;
+}
+
+const execUsOf = ({ profile }: ScenarioModel, b: number): number =>
+  workUsFromMs("table_ms" in profile ? profile.table_ms[b - 1]! : profile.alpha_ms * b + profile.beta_ms);
+
+/** Least time of one request, delays included. */
+export const soonestUsOf = (model: ScenarioModel, { delayUs, fastestScale }: Host): number =>
+  Math.ceil(execUsOf(model, 1) * fastestScale) + delayUs;
+
+/** @param innerSloUs of a model that only modules of pipelines ask for. */
 export function expandModel(
   { model, index }: WrittenModel,
   rateRps: number,
-  delayUs: number,
-  fastestScale: number,
+  host: Host,
+  innerSloUs: DurationUs | undefined,
   issues: IssueList,
 ): ExpandedModel {
-  const sloUs = sloUsFromMs(model.slo_ms);
+  const sloUs = innerSloUs ?? sloUsFromMs(model.slo_ms!);
   const { profile } = model;
   const lengthMax = "table_ms" in profile ? profile.table_ms.length : BATCH_SIZE_MAX;
-  const execUsOf = (b: number): number =>
-    workUsFromMs("table_ms" in profile ? profile.table_ms[b - 1]! : profile.alpha_ms * b + profile.beta_ms);
-  const soonestUs = Math.ceil(execUsOf(1) * fastestScale) + delayUs;
-  if (soonestUs > sloUs) {
+  const soonestUs = soonestUsOf(model, host);
+  if (innerSloUs === undefined && soonestUs > sloUs) {
     issues.add(
       index === null ? ["models_from"] : ["models", index, "slo_ms"],
       `of ${model.name} must be at least the ${soonestUs / 1000} ms that one request alone takes, delays included; was ${model.slo_ms}`,
@@ -112,10 +127,10 @@ export function expandModel(
   }
   let batchSizeMax = model.batch_max ?? 1;
   if (model.batch_max === undefined) {
-    while (batchSizeMax < lengthMax && execUsOf(batchSizeMax + 1) <= sloUs) batchSizeMax++;
+    while (batchSizeMax < lengthMax && execUsOf(model, batchSizeMax + 1) <= sloUs) batchSizeMax++;
   }
   const execUs = new Float64Array(batchSizeMax + 2);
-  for (let b = 1; b <= batchSizeMax; b++) execUs[b] = execUsOf(b);
+  for (let b = 1; b <= batchSizeMax; b++) execUs[b] = execUsOf(model, b);
   execUs[batchSizeMax + 1] = Number.POSITIVE_INFINITY;
   return {
     name: model.name,
@@ -123,6 +138,8 @@ export function expandModel(
     batchSizeMax,
     sloUs,
     rateRps,
+    ...(innerSloUs === undefined ? {} : { isInner: true }),
+    ...(host.group === 0 ? {} : { group: host.group }),
     ...(model.memory_mb === undefined ? {} : { memoryMb: model.memory_mb }),
     ...(model.dynamic_memory_mb === undefined ? {} : { dynamicMb: model.dynamic_memory_mb }),
     ...(model.load_cost === undefined ? {} : { loadCost: model.load_cost }),

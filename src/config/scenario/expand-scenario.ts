@@ -7,18 +7,28 @@ import { IssueList, type Source, sourceOf } from "../source.js";
 import {
   type ExpandedArrivals,
   expandArrivals,
-  modelRates,
+  loadRates,
   modelSteps,
   rateSteps,
   type ScenarioData,
 } from "./expand-arrivals.js";
 import { type ExpandedFault, expandFaults } from "./expand-faults.js";
-import { type ExpandedModel, expandModel, listModels } from "./expand-models.js";
-import { acceleratorCount } from "./scenario-rules.js";
-import { ACCELERATORS_MAX, type Scenario, type ScenarioAutoscale, type ScenarioPlan } from "./scenario-schema.js";
+import { type ExpandedModel, expandModel, listModels, soonestUsOf } from "./expand-models.js";
+import { innerModels } from "./pipelines/entrances.js";
+import { type ExpandedPipeline, expandPipelines, moduleSlos } from "./pipelines/expand-pipelines.js";
+import { acceleratorCount, countOf } from "./scenario-rules.js";
+import {
+  ACCELERATORS_MAX,
+  type Scenario,
+  type ScenarioAccelerators,
+  type ScenarioAutoscale,
+  type ScenarioNetwork,
+  type ScenarioPlan,
+} from "./scenario-schema.js";
 
 export type { ExpandedArrivals, ScenarioData } from "./expand-arrivals.js";
 export type { ExpandedModel } from "./expand-models.js";
+export type { ExpandedModule, ExpandedPipeline } from "./pipelines/expand-pipelines.js";
 
 /** More arrivals than this in one run would not fit in memory or patience. */
 export const REQUESTS_EXPECTED_MAX = 2_000_000_000;
@@ -42,6 +52,23 @@ export interface ExpandedAutoscale {
   readonly startupUs: DurationUs;
 }
 
+export interface ExpandedNetwork {
+  readonly controlUs: DurationUs;
+  readonly dataUsPerRequest: DurationUs;
+  readonly responseUs: DurationUs;
+}
+
+/** Accelerators with a scheduler of their own: those numbered from `first`. */
+export interface ExpandedGroup {
+  readonly name: string;
+  readonly first: number;
+  readonly count: number;
+  readonly network: ExpandedNetwork;
+  readonly policy: string;
+  /** Valid for `policy`, defaults filled in. */
+  readonly policyOptions: PolicyOptions;
+}
+
 export interface ExpandedScenario {
   readonly name: string;
   /** The file it came from, as the user named it; for messages. */
@@ -51,11 +78,11 @@ export interface ExpandedScenario {
   readonly warmupUs: DurationUs;
   readonly models: readonly ExpandedModel[];
   readonly accelerators: readonly ExpandedAccelerator[];
-  readonly network: {
-    readonly controlUs: DurationUs;
-    readonly dataUsPerRequest: DurationUs;
-    readonly responseUs: DurationUs;
-  };
+  readonly network: ExpandedNetwork;
+  /** Absent: one, of all accelerators; see groupsOf. */
+  readonly groups?: readonly ExpandedGroup[];
+  /** Absent: none. */
+  readonly pipelines?: readonly ExpandedPipeline[];
   readonly arrivals: ExpandedArrivals;
   /** In order of time; pauses (`for_s`) are already pairs of events. */
   readonly faults: readonly ExpandedFault[];
@@ -70,6 +97,17 @@ export interface ExpandedScenario {
   readonly plan?: ScenarioPlan;
 }
 
+/** All accelerators are one group unless the scenario says otherwise. */
+export function groupsOf({
+  groups,
+  accelerators,
+  network,
+  policy,
+  policyOptions,
+}: ExpandedScenario): readonly ExpandedGroup[] {
+  return groups ?? [{ name: "default", first: 0, count: accelerators.length, network, policy, policyOptions }];
+}
+
 /**
  * @param source Where the scenario came from, for messages; a valid scenario of checkScenario.
  * @throws ConfigError where a model cannot be served in time at all, a trace is too short, a name unknown.
@@ -82,27 +120,59 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     issues.add(["warmup_s"], `must be less than the duration (${runUs / 1e6} s); was ${scenario.warmup_s}`);
   }
   const accelerators = expandAccelerators(scenario, issues);
-  const network = {
-    controlUs: durationUs(Math.ceil(scenario.network?.control_us ?? 0)),
-    dataUsPerRequest: durationUs(Math.ceil(scenario.network?.data_us_per_request ?? 0)),
-    responseUs: durationUs(Math.ceil(scenario.network?.response_us ?? 0)),
-  };
+  const network = expandNetwork(scenario.network);
   const written = listModels(scenario, issues);
   issues.throwIfAny();
 
+  const { policy } = scenario;
+  const groups = expandGroups(scenario, network);
+  const hosts = groups.map(({ first, count, network: { controlUs, dataUsPerRequest, responseUs } }, group) => ({
+    group,
+    delayUs: controlUs + dataUsPerRequest + responseUs,
+    fastestScale: accelerators
+      .slice(first, first + count)
+      .reduce((least, each) => Math.min(least, each.scale), Number.POSITIVE_INFINITY),
+  }));
+  const hostOf = (name: string | undefined) =>
+    hosts[
+      Math.max(
+        0,
+        groups.findIndex((group) => group.name === name),
+      )
+    ]!;
+  const isInner = innerModels(scenario);
   const modulation = rateSteps(scenario, data, runUs);
-  const rates = modelRates(scenario, written, modulation?.meanRps ?? scenario.arrivals.rate_rps ?? 0);
-  const delayUs = network.controlUs + network.dataUsPerRequest + network.responseUs;
-  const fastest = accelerators.reduce((least, each) => Math.min(least, each.scale), Number.POSITIVE_INFINITY);
+  const outer = written.filter(({ model }) => !isInner(model));
+  const rates = loadRates(
+    scenario,
+    [...outer.map(({ model }) => model), ...(scenario.pipelines ?? [])],
+    modulation?.meanRps ?? scenario.arrivals.rate_rps ?? 0,
+  );
+  const names = written.map(({ model }) => model.name);
+  const pipelines = expandPipelines(scenario, names, (index) => rates[outer.length + index]!, issues);
+  issues.throwIfAny();
+  const soonestUs = (index: number): number => {
+    const { model } = written[index]!;
+    return soonestUsOf(model, hostOf(model.group));
+  };
+  const innerSlos = moduleSlos(pipelines, written.length, soonestUs, issues);
   const models: ExpandedModel[] = [];
+  let nextRate = 0;
   for (const [i, entry] of written.entries()) {
     // Copies stand side by side and differ in name and rate alone: they share one table.
-    const isCopy = entry.index !== null && entry.index === written[i - 1]?.index;
+    const isCopy = entry.index !== null && entry.index === written[i - 1]?.index && pipelines.length === 0;
     const { name } = entry.model;
-    const rateRps = rates[i]!;
+    const inner = isInner(entry.model);
+    const rateRps = inner ? 0 : rates[nextRate++]!;
     const expanded = isCopy
       ? { ...models[i - 1]!, name, rateRps }
-      : expandModel(entry, rateRps, delayUs, fastest, issues);
+      : expandModel(
+          entry,
+          rateRps,
+          hostOf(entry.model.group),
+          inner ? (innerSlos[i] ?? durationUs(1)) : undefined,
+          issues,
+        );
     const steps = modelSteps(entry.model.steps, runUs);
     models.push(
       steps === null ? expanded : { ...expanded, rateRps: rateRps * steps.meanFactor, modulation: steps.modulation },
@@ -110,17 +180,35 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
   }
 
   let expected = 0;
-  for (const { rateRps } of models) expected += (rateRps * runUs) / 1e6;
+  for (const { rateRps } of [...models, ...pipelines]) expected += (rateRps * runUs) / 1e6;
   if (expected > REQUESTS_EXPECTED_MAX) {
     issues.add(
       ["arrivals"],
       `rate times duration must be at most ${REQUESTS_EXPECTED_MAX} requests; was ${Math.round(expected)}`,
     );
   }
-  const arrivals = expandArrivals(scenario, data, modulation, models, runUs, issues);
+  const arrivals = expandArrivals(
+    scenario,
+    data,
+    modulation,
+    [...names, ...pipelines.map(({ name }) => name)],
+    runUs,
+    issues,
+  );
   const faults = expandFaults(scenario.faults, accelerators.length, issues);
-  const policy = scenario.policy;
   const policyOptions = validatePolicyOptions(policy, scenario.policy_options, ["policy_options"], issues, models);
+  issues.throwIfAny();
+  const own = (group: ExpandedGroup, index: number): ExpandedGroup => {
+    const at = ["groups", index, "policy_options"];
+    const wanted = scenario.groups![index]!;
+    return wanted.policy === undefined
+      ? { ...group, policyOptions }
+      : {
+          ...group,
+          policyOptions: validatePolicyOptions(group.policy, wanted.policy_options ?? {}, at, issues, models),
+        };
+  };
+  const withOptions = scenario.groups === undefined ? undefined : groups.map(own);
   issues.throwIfAny();
   return {
     name: scenario.name ?? "scenario",
@@ -131,6 +219,8 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     models,
     accelerators: accelerators.map((each, i) => ({ ...each, present: !faults.absent.has(i) })),
     network,
+    ...(withOptions === undefined ? {} : { groups: withOptions }),
+    ...(pipelines.length === 0 ? {} : { pipelines }),
     arrivals,
     faults: faults.events,
     learn: scenario.learn,
@@ -159,6 +249,7 @@ export function totalRate(scenario: ExpandedScenario): number {
   if (scenario.arrivals.kind === "replay") return scenario.arrivals.atUs.length / (scenario.durationUs / 1e6);
   let total = 0;
   for (const model of scenario.models) total += model.rateRps;
+  for (const pipeline of scenario.pipelines ?? []) total += pipeline.rateRps;
   return total;
 }
 
@@ -179,9 +270,14 @@ export function withRate(scenario: ExpandedScenario, rateRps: number): ExpandedS
   }
   const total = totalRate(scenario);
   // The part first: it is exactly 1 for a lone model, whose rate is then exactly what was asked for.
+  const scaled = <T extends { readonly rateRps: number }>(each: T): T => ({
+    ...each,
+    rateRps: (each.rateRps / total) * rateRps,
+  });
   return {
     ...scenario,
-    models: scenario.models.map((model) => ({ ...model, rateRps: (model.rateRps / total) * rateRps })),
+    models: scenario.models.map(scaled),
+    ...(scenario.pipelines === undefined ? {} : { pipelines: scenario.pipelines.map(scaled) }),
   };
 }
 
@@ -202,16 +298,49 @@ function scenarioDuration(scenario: Scenario, data: ScenarioData, issues: IssueL
   return durationUs(Math.max(1, Math.round(durationS * 1e6)));
 }
 
+function expandNetwork(network: ScenarioNetwork | undefined): ExpandedNetwork {
+  return {
+    controlUs: durationUs(Math.ceil(network?.control_us ?? 0)),
+    dataUsPerRequest: durationUs(Math.ceil(network?.data_us_per_request ?? 0)),
+    responseUs: durationUs(Math.ceil(network?.response_us ?? 0)),
+  };
+}
+
+/** Options of policies are looked at when the models are known. */
+function expandGroups(scenario: Scenario, network: ExpandedNetwork): ExpandedGroup[] {
+  const { policy } = scenario;
+  let first = 0;
+  const written = scenario.groups ?? [{ name: "default", accelerators: scenario.accelerators! }];
+  return written.map((group) => {
+    const count = countOf(group.accelerators);
+    const expanded: ExpandedGroup = {
+      name: group.name,
+      first,
+      count,
+      network: group.network === undefined ? network : expandNetwork(group.network),
+      policy: group.policy ?? policy,
+      policyOptions: {},
+    };
+    first += count;
+    return expanded;
+  });
+}
+
 function expandAccelerators(scenario: Scenario, issues: IssueList): Omit<ExpandedAccelerator, "present">[] {
   const count = acceleratorCount(scenario);
   if (count > ACCELERATORS_MAX) {
-    issues.add(["accelerators"], `must be at most ${ACCELERATORS_MAX} in all; was ${count}`);
+    const at = scenario.groups === undefined ? "accelerators" : "groups";
+    issues.add([at], `must be at most ${ACCELERATORS_MAX} in all; was ${count}`);
     return [];
   }
-  if (!Array.isArray(scenario.accelerators)) {
-    return Array.from({ length: count }, () => ({ kind: "emulated", scale: 1 }));
-  }
-  return scenario.accelerators.flatMap(({ kind, count: size, scale, memory_mb: memoryMb }) =>
+  const written = scenario.groups?.map(({ accelerators }) => accelerators) ?? [scenario.accelerators!];
+  return written.flatMap(acceleratorsOf);
+}
+
+function acceleratorsOf(accelerators: ScenarioAccelerators): Omit<ExpandedAccelerator, "present">[] {
+  if (!Array.isArray(accelerators))
+    return Array.from({ length: countOf(accelerators) }, () => ({ kind: "emulated", scale: 1 }));
+  return accelerators.flatMap(({ kind, count: size, scale, memory_mb: memoryMb }) =>
     Array.from({ length: size }, () => ({ kind, scale, ...(memoryMb === undefined ? {} : { memoryMb }) })),
   );
 }

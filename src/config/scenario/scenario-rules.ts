@@ -1,8 +1,10 @@
 /** Rules between the fields of a scenario, which its schema cannot say. */
-import { formatValue } from "../config-error.js";
+import { formatPath, formatValue } from "../config-error.js";
 import { validatePolicyOptions } from "../policy-options.js";
 import type { IssueList } from "../source.js";
-import type { Scenario } from "./scenario-schema.js";
+import { type Entrance, entrancesOf } from "./pipelines/entrances.js";
+import { checkGroups, checkPipelines } from "./pipelines/pipeline-rules.js";
+import type { Scenario, ScenarioAccelerators } from "./scenario-schema.js";
 
 /** Adds every violation to `issues`. */
 export function checkScenario(scenario: Scenario, issues: IssueList): void {
@@ -10,7 +12,9 @@ export function checkScenario(scenario: Scenario, issues: IssueList): void {
   if (durationS !== undefined && warmupS >= durationS) {
     issues.add(["warmup_s"], `must be less than duration_s (${durationS}); was ${warmupS}`);
   }
+  checkGroups(scenario, issues);
   checkModels(scenario, issues);
+  checkPipelines(scenario, issues);
   checkArrivals(scenario, issues);
   checkRates(scenario, issues);
   checkFaults(scenario, issues);
@@ -119,45 +123,43 @@ function checkArrivals(scenario: Scenario, issues: IssueList): void {
 
 /** Exactly one source of rates: a total (split by share or popularity), the models' own, or a file. */
 function checkRates(scenario: Scenario, issues: IssueList): void {
-  const models = scenario.models ?? [];
-  const count = models.length + (scenario.models_from === undefined ? 0 : 1);
+  const entrances = entrancesOf(scenario);
+  const count = entrances.length + (scenario.models_from === undefined ? 0 : 1);
   const others = scenario.models_from === undefined ? "" : " (models_from gives none)";
-  const withShare = models.filter((model) => model.share !== undefined).length;
-  const withRate = models.filter((model) => model.rate_rps !== undefined).length;
-  const firstWith = (key: "share" | "rate_rps") => models.findIndex((model) => model[key] !== undefined);
+  const all = scenario.pipelines === undefined ? "all models" : "all models and pipelines that requests arrive for";
+  const shared = entrances.filter(({ share }) => share !== undefined);
+  const rated = entrances.filter(({ rateRps }) => rateRps !== undefined);
+  const withShare = shared.length;
+  const withRate = rated.length;
+  const at = ({ path }: Entrance, key: "share" | "rate_rps") => [...path, key];
 
-  for (const [key, having] of [
-    ["share", withShare],
-    ["rate_rps", withRate],
+  for (const [key, having, value] of [
+    ["share", shared, shared[0]?.share],
+    ["rate_rps", rated, rated[0]?.rateRps],
   ] as const) {
-    if (having > 0 && having < count) {
-      const index = firstWith(key);
+    if (having.length > 0 && having.length < count) {
       issues.add(
-        ["models", index, key],
-        `must be given for all models or for none; was ${models[index]![key]} here and missing in ${count - having}${others}`,
+        at(having[0]!, key),
+        `must be given for ${all} or for none; was ${value} here and missing in ${count - having.length}${others}`,
       );
     }
   }
   const { process, rate_rps: total, steps } = scenario.arrivals;
   if (withRate > 0) {
-    const own = `models[${firstWith("rate_rps")}].rate_rps`;
+    const own = formatPath(at(rated[0]!, "rate_rps"));
     const exclude = (path: string[], value: unknown) =>
       issues.add(path, `must not stand beside ${own}; was ${formatValue(value)}`);
     if (total !== undefined) exclude(["arrivals", "rate_rps"], total);
     if (steps !== undefined) exclude(["arrivals", "steps"], steps);
     if (scenario.popularity !== undefined) exclude(["popularity"], scenario.popularity);
-    if (withShare > 0) {
-      const index = firstWith("share");
-      issues.add(["models", index, "share"], `must not stand beside ${own}; was ${models[index]!.share}`);
-    }
+    if (withShare > 0) issues.add(at(shared[0]!, "share"), `must not stand beside ${own}; was ${shared[0]!.share}`);
     if (!RATED.has(process)) {
-      const index = firstWith("rate_rps");
       issues.add(
-        ["models", index, "rate_rps"],
-        `goes only with process poisson, gamma or uniform; was ${models[index]!.rate_rps} with ${process}`,
+        at(rated[0]!, "rate_rps"),
+        `goes only with process poisson, gamma or uniform; was ${rated[0]!.rateRps} with ${process}`,
       );
-    } else if (models.every((model) => (model.rate_rps ?? 0) === 0)) {
-      issues.add(["models", 0, "rate_rps"], "must be greater than 0 for some model; was 0 for all");
+    } else if (entrances.every(({ rateRps }) => (rateRps ?? 0) === 0)) {
+      issues.add(at(entrances[0]!, "rate_rps"), "must be greater than 0 for some model; was 0 for all");
     }
   } else if (RATED.has(process) && total === undefined && steps === undefined) {
     issues.add(
@@ -169,20 +171,17 @@ function checkRates(scenario: Scenario, issues: IssueList): void {
     issues.add(["arrivals", "steps"], "must have a rate_rps greater than 0 in some step; was 0 in all");
   }
   if (scenario.popularity !== undefined && withShare > 0) {
-    const index = firstWith("share");
+    const { share } = shared[0]!;
     issues.add(
       ["popularity"],
-      `must not stand beside models[${index}].share (${models[index]!.share}); was ${formatValue(scenario.popularity)}`,
+      `must not stand beside ${formatPath(at(shared[0]!, "share"))} (${share}); was ${formatValue(scenario.popularity)}`,
     );
   }
   if (process === "replay") {
     if (scenario.popularity !== undefined) {
       issues.add(["popularity"], `does not go with process replay; was ${formatValue(scenario.popularity)}`);
     }
-    if (withShare > 0) {
-      const index = firstWith("share");
-      issues.add(["models", index, "share"], `does not go with process replay; was ${models[index]!.share}`);
-    }
+    if (withShare > 0) issues.add(at(shared[0]!, "share"), `does not go with process replay; was ${shared[0]!.share}`);
   }
 }
 
@@ -211,6 +210,7 @@ const DECISIONS_MAX = 100_000;
 function checkAutoscale(scenario: Scenario, issues: IssueList): void {
   const { autoscale } = scenario;
   if (autoscale === undefined) return;
+  if (scenario.groups !== undefined) issues.add(["autoscale"], "does not go with groups: it sizes one");
   const at = (key: string) => ["autoscale", key];
   const { min, max, initial, dry_run: isDry, interval_s: intervalS } = autoscale;
   const count = acceleratorCount(scenario);
@@ -243,8 +243,13 @@ function checkAutoscale(scenario: Scenario, issues: IssueList): void {
   });
 }
 
-export function acceleratorCount(scenario: Scenario): number {
-  const { accelerators } = scenario;
+/** Of all groups. */
+export function acceleratorCount({ accelerators, groups }: Scenario): number {
+  if (groups !== undefined) return groups.reduce((all, group) => all + countOf(group.accelerators), 0);
+  return accelerators === undefined ? 0 : countOf(accelerators);
+}
+
+export function countOf(accelerators: ScenarioAccelerators): number {
   if (typeof accelerators === "number") return accelerators;
   if (!Array.isArray(accelerators)) return accelerators.count;
   let count = 0;

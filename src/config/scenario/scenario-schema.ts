@@ -7,6 +7,8 @@
 import { z } from "zod";
 import { POLICY_NAMES } from "../../policies/registry.js";
 import { autoscaleKeys } from "../autoscale.js";
+import { nameSchema } from "./name.js";
+import { pipelines } from "./pipelines/pipeline-schema.js";
 import { ZOO_NAMES } from "./zoo.js";
 
 export const BATCH_SIZE_MAX = 1024;
@@ -20,11 +22,7 @@ const MEMORY_MB_MAX = 1e9;
 const COST_MAX = 1e12;
 export const CLUSTERS_MAX = 1024;
 const STEPS_MAX = 100_000;
-
-export const nameSchema = z
-  .string()
-  .max(128)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/, "must be letters, digits, . _ / - and start with a letter or digit");
+const GROUPS_MAX = 256;
 
 const scale = z
   .number()
@@ -104,13 +102,21 @@ const model = z.strictObject({
   profile: z
     .union([linearProfile, tableProfile])
     .describe("Execution time l(b) of a batch of b: alpha_ms * b + beta_ms, or a measured table."),
-  slo_ms: z.number().gt(0).max(MS_MAX).describe("Milliseconds from arrival to deadline."),
+  slo_ms: z
+    .number()
+    .gt(0)
+    .max(MS_MAX)
+    .optional()
+    .describe("Milliseconds from arrival to deadline. Required unless only modules of pipelines ask for the model."),
+  group: nameSchema.optional().describe("The group that serves it. Required where there is more than one."),
   batch_max: z
     .int()
     .min(1)
     .max(BATCH_SIZE_MAX)
     .optional()
-    .describe(`Largest batch. Default: the largest b with l(b) <= slo_ms, at most ${BATCH_SIZE_MAX}.`),
+    .describe(
+      `Largest batch. Default: the largest b with l(b) <= slo_ms, at most ${BATCH_SIZE_MAX}; of a module's model, its part of its pipeline's.`,
+    ),
   share: z
     .number()
     .gt(0)
@@ -225,6 +231,26 @@ const autoscale = z
   .describe(
     "Advice on the number of accelerators from lost requests, idle time and queued work (Symphony §3.5), and following " +
       "it: those of the highest numbers leave, ending the batches they hold. docs/autoscaling.md explains the rules.",
+  );
+
+const policyName = z.enum(POLICY_NAMES);
+const policyOptions = z.record(z.string(), z.unknown());
+
+const groups = z
+  .array(
+    z.strictObject({
+      name: nameSchema.describe("Unique; what models[].group names."),
+      accelerators,
+      network: network.optional(),
+      policy: policyName.optional().describe("Default: the scenario's, with its options. `--policy` overrides it."),
+      policy_options: policyOptions.optional().describe("Options of the group's own policy."),
+    }),
+  )
+  .min(1)
+  .max(GROUPS_MAX)
+  .describe(
+    "Several groups of accelerators in place of `accelerators`, each with a scheduler of its own. Accelerators are numbered from 0 " +
+      "through all groups in order. A group has the scenario's network unless it has its own.",
   );
 
 const modelsFrom = z
@@ -346,10 +372,12 @@ export const scenarioSchema = z
       .max(DURATION_S_MAX)
       .default(0)
       .describe("Arrivals before this many seconds are simulated but not counted. Must be less than duration_s."),
-    accelerators,
+    accelerators: accelerators.optional(),
+    groups: groups.optional(),
     network: network.optional(),
     models: z.array(model).min(1).max(MODELS_MAX).optional().describe("The models. This or models_from is required."),
     models_from: modelsFrom.optional(),
+    pipelines: pipelines.optional(),
     arrivals,
     popularity: popularity.optional(),
     faults: z.array(fault).max(100_000).default([]).describe("What goes wrong, in any order."),
@@ -362,12 +390,10 @@ export const scenarioSchema = z
       ),
     plan: plan.optional(),
     autoscale: autoscale.optional(),
-    policy: z
-      .enum(POLICY_NAMES)
+    policy: policyName
       .default("deferred")
       .describe("Which policy schedules. `--policy` overrides it, and then policy_options do not apply."),
-    policy_options: z
-      .record(z.string(), z.unknown())
+    policy_options: policyOptions
       .default({})
       .describe("Options of the policy named above; see the tables of policy options."),
   })
@@ -376,6 +402,8 @@ export const scenarioSchema = z
 /** A scenario as written, defaults filled in. */
 export type Scenario = z.output<typeof scenarioSchema>;
 export type ScenarioModel = z.output<typeof model>;
+export type ScenarioNetwork = z.output<typeof network>;
+export type ScenarioAccelerators = z.output<typeof accelerators>;
 export type ScenarioPlan = z.output<typeof plan>;
 export type ScenarioAutoscale = z.output<typeof autoscale>;
 export type ScenarioFault = z.output<typeof fault>;

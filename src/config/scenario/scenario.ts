@@ -13,9 +13,13 @@ export {
   type ExpandedAccelerator,
   type ExpandedArrivals,
   type ExpandedAutoscale,
+  type ExpandedGroup,
   type ExpandedModel,
+  type ExpandedModule,
+  type ExpandedPipeline,
   type ExpandedScenario,
   expandScenario,
+  groupsOf,
   type ScenarioData,
   totalRate,
   withRate,
@@ -74,6 +78,12 @@ function override(scenario: Scenario, overrides: ScenarioOverrides): Scenario {
     ...scenario,
     policy,
     policy_options: policyOptions,
+    // A policy that is asked for is that of all groups.
+    ...(overrides.policy === undefined || scenario.groups === undefined
+      ? {}
+      : {
+          groups: scenario.groups.map(({ policy: _policy, policy_options: _options, ...group }) => group),
+        }),
     ...(overrides.seed === undefined ? {} : { seed: overrides.seed }),
     ...(overrides.durationS === undefined ? {} : { duration_s: overrides.durationS }),
   };

@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { POLICY_NAMES } from "../../policies/registry.js";
 import { autoscaleKeys } from "../autoscale.js";
-import { ACCELERATORS_MAX, nameSchema } from "../scenario/scenario-schema.js";
+import { nameSchema } from "../scenario/name.js";
+import { ACCELERATORS_MAX } from "../scenario/scenario-schema.js";
 
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;

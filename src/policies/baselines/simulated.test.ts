@@ -7,7 +7,8 @@ import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
 import { durationUs, timeUs } from "../../core/time.js";
 import { createArrivals } from "../../sim/arrivals.js";
-import { Simulation, simulate } from "../../sim/simulate.js";
+import { simulate } from "../../sim/simulate.js";
+import { Simulation } from "../../sim/simulation.js";
 import { type eager, tfserving, triton } from "../registry.js";
 
 const SIZE_MAX = 16;

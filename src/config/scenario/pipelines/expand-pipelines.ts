@@ -1,0 +1,119 @@
+/** The pipelines of a scenario made plain: modules by index, budgets' rule, what is drawn as cumulative weights. */
+import { type DurationUs, durationUs, sloUsFromMs } from "../../../core/time.js";
+import { type BudgetRule, Budgets } from "../../../system/budget.js";
+import { type ModuleSpec, Pipeline } from "../../../system/pipeline.js";
+import { nearest } from "../../config-error.js";
+import type { IssueList } from "../../source.js";
+import type { Scenario } from "../scenario-schema.js";
+import type { ScenarioModule } from "./pipeline-schema.js";
+
+export interface ExpandedModule extends ModuleSpec {
+  /** Index of its model. */
+  readonly model: number;
+  /** How many parts a request makes, and how often: cumulative, the last is 1. */
+  readonly parts?: { readonly counts: readonly number[]; readonly cumulative: Float64Array };
+  /** By position in subs: cumulative, the last is 1. */
+  readonly ways?: Float64Array;
+}
+
+/** Plain data: it crosses threads. */
+export interface ExpandedPipeline {
+  readonly name: string;
+  readonly sloUs: DurationUs;
+  /** Requests per second, averaged over the duration. 0 with a replay. */
+  readonly rateRps: number;
+  readonly budget: BudgetRule;
+  readonly modules: readonly ExpandedModule[];
+}
+
+/** Subs that are not written follow from the others' pres. */
+export function moduleSpecs(modules: readonly ScenarioModule[]): ModuleSpec[] {
+  return modules.map(({ id, name, pres, subs, soft, fan_out: fanOut, join, branch }) => ({
+    id,
+    name,
+    pres,
+    subs: subs ?? modules.filter((other) => other.pres.includes(id)).map((other) => other.id),
+    isSoft: soft,
+    fansOut: fanOut !== undefined,
+    joins: join,
+    branches: branch !== undefined,
+  }));
+}
+
+/** @param rateOf by index of the pipeline. @param models names of all models, copies made. */
+export function expandPipelines(
+  scenario: Scenario,
+  models: readonly string[],
+  rateOf: (index: number) => number,
+  issues: IssueList,
+): ExpandedPipeline[] {
+  return (scenario.pipelines ?? []).map(({ name, slo_ms: sloMs, budget, modules }, index) => ({
+    name,
+    sloUs: sloUsFromMs(sloMs),
+    rateRps: rateOf(index),
+    budget,
+    modules: moduleSpecs(modules).map((spec, module): ExpandedModule => {
+      const { model: written, fan_out: fanOut, branch } = modules[module]!;
+      const model = models.indexOf(written ?? spec.name);
+      if (model < 0) {
+        const near = nearest(written ?? spec.name, models);
+        const hint = near === null ? "" : `; did you mean ${near}?`;
+        issues.add(
+          ["pipelines", index, "modules", module, written === undefined ? "name" : "model"],
+          `must be a model of the scenario; was "${written ?? spec.name}"${hint}`,
+        );
+      }
+      const counts = typeof fanOut === "number" ? [fanOut] : fanOut?.counts;
+      const weights = typeof fanOut === "object" ? fanOut.weights : undefined;
+      return {
+        ...spec,
+        model,
+        ...(counts === undefined ? {} : { parts: { counts, cumulative: cumulated(weights ?? counts.map(() => 1)) } }),
+        ...(branch === undefined ? {} : { ways: cumulated(branch) }),
+      };
+    }),
+  }));
+}
+
+/** Ascending sums as parts of the whole. */
+export function cumulated(weights: readonly number[]): Float64Array {
+  const sums = new Float64Array(weights.length);
+  let sum = 0;
+  for (const [index, weight] of weights.entries()) {
+    sum += weight;
+    sums[index] = sum;
+  }
+  return sums.map((each) => each / sum);
+}
+
+/** @param leastUs least time of one request of a model, delays before its execution included. */
+export const budgetsOf = ({ modules, budget }: ExpandedPipeline, leastUs: (model: number) => number): Budgets =>
+  new Budgets(new Pipeline(modules), budget, (module) => leastUs(modules[module]!.model));
+
+/**
+ * What the queues of models plan batches for that only modules ask for: the longest that any of the modules has.
+ * Undefined: no module runs the model. Adds pipelines that cannot be in time at all to `issues`.
+ */
+export function moduleSlos(
+  pipelines: readonly ExpandedPipeline[],
+  models: number,
+  leastUs: (model: number) => number,
+  issues: IssueList,
+): (DurationUs | undefined)[] {
+  const slos = new Array<DurationUs | undefined>(models).fill(undefined);
+  for (const [index, pipeline] of pipelines.entries()) {
+    const budgets = budgetsOf(pipeline, leastUs);
+    if (budgets.leastUs > pipeline.sloUs) {
+      issues.add(
+        ["pipelines", index, "slo_ms"],
+        `of ${pipeline.name} must be at least the ${budgets.leastUs / 1000} ms that one request alone takes, delays included; was ${pipeline.sloUs / 1000}`,
+      );
+      continue;
+    }
+    for (const [module, { model }] of pipeline.modules.entries()) {
+      const own = budgets.sloUs(module, pipeline.sloUs);
+      slos[model] = durationUs(Math.max(slos[model] ?? 0, own));
+    }
+  }
+  return slos;
+}

@@ -1,0 +1,105 @@
+/** Groups and pipelines of a scenario: several schedulers, and requests that go from one to the next. */
+import { z } from "zod";
+import { BUDGET_RULES } from "../../../system/budget.js";
+import { MODULES_MAX } from "../../../system/pipeline.js";
+import { PIPELINES_MAX } from "../../../system/system.js";
+import { nameSchema } from "../name.js";
+
+/** Parts that one request may make in one module. */
+export const PARTS_MAX = 1000;
+
+const id = z.int().min(0).max(1_000_000);
+
+const moduleSchema = z.strictObject({
+  id: id.describe("Unique in the pipeline; what pres and subs name."),
+  name: nameSchema.describe("Unique in the pipeline; shown in reports as pipeline/name."),
+  model: nameSchema.optional().describe("The model of `models` that it runs. Default: the one of its name."),
+  pres: z
+    .array(id)
+    .max(MODULES_MAX)
+    .default([])
+    .describe("Ids of the modules that lead to it; none: requests begin here."),
+  subs: z
+    .array(id)
+    .max(MODULES_MAX)
+    .optional()
+    .describe(
+      "Ids of the modules that it leads to. Default: those that name it in pres; where both are given they must agree.",
+    ),
+  fan_out: z
+    .union([
+      z.int().min(0).max(PARTS_MAX),
+      z.strictObject({
+        counts: z
+          .array(z.int().min(0).max(PARTS_MAX))
+          .min(1)
+          .max(1024)
+          .describe("Numbers of parts that occur; 0: a request may make none."),
+        weights: z
+          .array(z.number().min(0).max(1e9))
+          .min(1)
+          .max(1024)
+          .optional()
+          .describe("How often each occurs. Default: equally."),
+      }),
+    ])
+    .optional()
+    .describe(
+      "A request makes this many parts here, drawn by the seed; each goes on by itself until a module with join.",
+    ),
+  join: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Waits for all parts of the fan_out before it and is one request again; where there are no parts it runs all the same.",
+    ),
+  branch: z
+    .array(z.number().min(0).max(1))
+    .min(2)
+    .max(MODULES_MAX)
+    .optional()
+    .describe(
+      "A request takes one of the subs, in their order with these probabilities (their sum is 1). Default: all subs.",
+    ),
+  soft: z
+    .boolean()
+    .default(false)
+    .describe(
+      "May be missing: dropped or failed, it does not end the request; what follows goes on with a default value.",
+    ),
+});
+
+export const pipelineSchema = z.strictObject({
+  name: nameSchema.describe("Unique among pipelines and models; requests arrive for it, and per_model shows it."),
+  slo_ms: z
+    .number()
+    .gt(0)
+    .max(3_600_000)
+    .describe("Milliseconds from arrival to the one deadline of the whole request."),
+  share: z.number().gt(0).max(1e6).optional().describe("As models[].share."),
+  rate_rps: z.number().min(0).max(1e8).optional().describe("As models[].rate_rps."),
+  budget: z
+    .enum(BUDGET_RULES)
+    .default("share")
+    .describe(
+      "What the queue of a module must reach, of the request's one deadline. share: its share of the time that is left, by the " +
+        "times of one request in the modules from here on, along the longest way; rest: all but those times of the modules after " +
+        "it; whole: the deadline itself, as if nothing followed.",
+    ),
+  modules: z
+    .array(moduleSchema)
+    .min(1)
+    .max(MODULES_MAX)
+    .describe("The graph: a vertex each, with the ids of what leads to it and of what it leads to."),
+});
+
+export const pipelines = z
+  .array(pipelineSchema)
+  .min(1)
+  .max(PIPELINES_MAX)
+  .describe(
+    "Requests that go through several models and have one deadline. docs/pipelines.md explains them by example.",
+  );
+
+export type ScenarioPipeline = z.output<typeof pipelineSchema>;
+export type ScenarioModule = z.output<typeof moduleSchema>;

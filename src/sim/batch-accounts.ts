@@ -1,0 +1,66 @@
+import type { BatchId } from "../core/tables/batch-table.js";
+import { ABANDONED } from "../core/tables/request-table.js";
+import type { OutcomeCollector } from "../measure/collector.js";
+import { System } from "../system/system.js";
+import type { SimulatedGroup } from "./simulated-group.js";
+import type { SimulatedPipelines } from "./simulated-pipelines.js";
+
+/** Where the time of batches went. */
+export class BatchAccounts {
+  private readonly collector: OutcomeCollector;
+  private readonly rows: Int32Array;
+  private readonly pipelines: SimulatedPipelines | null;
+  private number = 0;
+
+  /** @param rows by model. */
+  constructor(collector: OutcomeCollector, rows: Int32Array, pipelines: SimulatedPipelines | null) {
+    this.collector = collector;
+    this.rows = rows;
+    this.pipelines = pipelines;
+  }
+
+  ended(batch: BatchId, startAt: number, endAt: number, group: SimulatedGroup): void {
+    const { batches, requests } = group.scheduler;
+    if (this.pipelines?.serves(group.models[batches.queue[batch]!]!)) {
+      this.byMembers(batch, startAt, endAt, false, group);
+      return;
+    }
+    let invalid = 0;
+    for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
+      if (requests.latestEndAt[member]! < endAt || requests.state[member] === ABANDONED) invalid++;
+    }
+    this.spent(batch, startAt, endAt, invalid, group);
+  }
+
+  /** What ran of it was for nothing. */
+  lost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void {
+    const { queue, size } = group.scheduler.batches;
+    if (this.pipelines?.serves(group.models[queue[batch]!]!)) this.byMembers(batch, startAt, at, true, group);
+    else this.spent(batch, startAt, at, size[batch]!, group);
+  }
+
+  private spent(batch: BatchId, startAt: number, endAt: number, invalid: number, group: SimulatedGroup): void {
+    const { accelerator, queue, size } = group.scheduler.batches;
+    const row = this.rows[group.models[queue[batch]!]!]!;
+    this.collector.batch(row, accelerator[batch]! + group.first, size[batch]!, startAt, endAt, invalid);
+  }
+
+  /** Of a batch that may hold parts of pipelines: whether a part's time was well spent is known when its request ends. */
+  private byMembers(batch: BatchId, startAt: number, endAt: number, isLost: boolean, group: SimulatedGroup): void {
+    const { collector } = this;
+    const { batches, requests } = group.scheduler;
+    const size = batches.size[batch]!;
+    const row = this.rows[group.models[batches.queue[batch]!]!]!;
+    const shareUs = collector.occupied(batches.accelerator[batch]! + group.first, startAt, endAt) / size;
+    this.number++;
+    for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
+      const tag = requests.tag[member]!;
+      if (System.isPart(tag)) this.pipelines!.partRan(tag, shareUs, isLost, startAt, size, this.number);
+      else {
+        const isInvalid = isLost || requests.latestEndAt[member]! < endAt || requests.state[member] === ABANDONED;
+        collector.share(row, shareUs, isInvalid);
+        collector.batchOf(row, size, startAt, this.number);
+      }
+    }
+  }
+}

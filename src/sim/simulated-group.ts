@@ -1,0 +1,122 @@
+import { FAIL_WORKER_CRASHED } from "../core/outcome.js";
+import type { NetworkDelays, Policy } from "../core/policy.js";
+import { type CommandSink, Scheduler } from "../core/scheduler.js";
+import type { AcceleratorId } from "../core/tables/accelerator-table.js";
+import type { BatchId } from "../core/tables/batch-table.js";
+import type { RequestHandle } from "../core/tables/request-table.js";
+import { EmulatedAccelerators } from "./emulated-accelerators.js";
+
+/** What a group's scheduler tells, with the group it comes from. */
+export interface GroupSink {
+  dispatch(batch: BatchId, accelerator: AcceleratorId, at: number, group: SimulatedGroup): void;
+  end(
+    request: RequestHandle,
+    outcome: number,
+    reason: number,
+    execStartAt: number,
+    at: number,
+    group: SimulatedGroup,
+  ): void;
+  batchEnded(batch: BatchId, startAt: number, endAt: number, group: SimulatedGroup): void;
+  /** It was given up, or its accelerator was lost: what ran of it since `startAt` was for nothing. */
+  batchLost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void;
+}
+
+const REQUESTS_MAX = 4_000_000;
+const RETRIES_MAX = 1;
+
+export interface SimulatedGroupOptions {
+  readonly name: string;
+  readonly policy: Policy;
+  readonly network: NetworkDelays;
+  /** Of its accelerators among all. */
+  readonly first: number;
+  readonly count: number;
+  readonly learn: boolean;
+}
+
+/** A group of emulated accelerators and its scheduler. Accelerators are numbered from 0 in it; `first` is added outside. */
+export class SimulatedGroup implements CommandSink {
+  readonly name: string;
+  readonly policyName: string;
+  readonly first: number;
+  readonly scheduler: Scheduler;
+  readonly accelerators: EmulatedAccelerators;
+  /** Its models, by queue. */
+  readonly models: number[] = [];
+  private readonly sink: GroupSink;
+
+  constructor(options: SimulatedGroupOptions, sink: GroupSink) {
+    const { policy, count } = options;
+    this.name = options.name;
+    this.policyName = policy.name;
+    this.first = options.first;
+    this.sink = sink;
+    this.accelerators = new EmulatedAccelerators(count, policy.depth);
+    this.scheduler = new Scheduler(policy, this, {
+      network: options.network,
+      acceleratorsMax: count,
+      requestsMax: REQUESTS_MAX,
+      retriesMax: RETRIES_MAX,
+      learn: options.learn,
+    });
+  }
+
+  dispatch(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    this.sink.dispatch(batch, accelerator, at, this);
+  }
+  end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void {
+    this.sink.end(request, outcome, reason, execStartAt, at, this);
+  }
+  batchEnded(batch: BatchId, startAt: number, endAt: number): void {
+    this.sink.batchEnded(batch, startAt, endAt, this);
+  }
+  preempt(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    this.lost(batch, accelerator, at);
+    this.accelerators.ended(accelerator, at);
+  }
+
+  /** Takes batches from now on. @param scale what the scheduler is told. */
+  join(id: AcceleratorId, scale: number, at: number): void {
+    this.accelerators.up[id] = 1;
+    this.scheduler.join(id, scale, at);
+  }
+
+  /** Takes no new batches; what it holds ends. */
+  leave(id: AcceleratorId, at: number): void {
+    this.accelerators.up[id] = 0;
+    this.scheduler.leave(id, at);
+  }
+
+  /** Leaves, and what it holds is lost. */
+  fail(id: AcceleratorId, at: number): void {
+    const { accelerators, scheduler } = this;
+    const running = accelerators.running[id]!;
+    const waiting = accelerators.waitingFromLast(id);
+    accelerators.clear(id, at);
+    this.leave(id, at);
+    for (const batch of waiting) scheduler.failed(batch, FAIL_WORKER_CRASHED, at);
+    if (running < 0) return;
+    this.lost(running, id, at);
+    scheduler.failed(running, FAIL_WORKER_CRASHED, at);
+  }
+
+  batchFinished(id: AcceleratorId, at: number): void {
+    const batch = this.accelerators.running[id]!;
+    const startedAt = this.accelerators.startedAt[id]!;
+    this.accelerators.ended(id, at);
+    this.scheduler.finished(batch, startedAt, at, at);
+    // What follows may have its turn too late: the accelerator refuses it.
+    for (;;) {
+      const following = this.accelerators.running[id]!;
+      if (following < 0 || this.accelerators.startedAt[id]! <= this.scheduler.batches.latestAt[following]!) return;
+      this.accelerators.ended(id, at);
+      this.scheduler.rejected(following, at);
+    }
+  }
+
+  private lost(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    const startedAt = this.accelerators.startedAt[accelerator]!;
+    if (startedAt < at) this.sink.batchLost(batch, startedAt, at, this);
+  }
+}

@@ -1,0 +1,189 @@
+import { type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
+import { budgetsOf, type ExpandedPipeline } from "../config/scenario/pipelines/expand-pipelines.js";
+import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
+import type { RequestHandle, RequestTable } from "../core/tables/request-table.js";
+import type { OutcomeCollector } from "../measure/collector.js";
+import { PipelineAccounts } from "../measure/pipeline-accounts.js";
+import type { Flow, FlowRequest, Part } from "../system/flow.js";
+import { Pipeline } from "../system/pipeline.js";
+import { type PipelineDriver, System } from "../system/system.js";
+import { accountRows } from "./account-rows.js";
+import { Draws, pick } from "./draws.js";
+import type { EventLines, EventMember } from "./event-lines.js";
+
+/** Requests of one pipeline and parts of them at a time, far above what deadlines let live. */
+const FRAMES_MAX = 4_000_000;
+
+/** The pipelines of a run: what the data would decide is drawn by the seed, and every end is accounted. */
+export class SimulatedPipelines {
+  private readonly system: System;
+  private readonly pipelines: readonly SimulatedPipeline[];
+  /** By model: 1 where a module runs it. */
+  private readonly isServed: Uint8Array;
+
+  constructor(
+    scenario: ExpandedScenario,
+    system: System,
+    collector: OutcomeCollector,
+    lines: EventLines | null,
+    seed: number,
+  ) {
+    this.system = system;
+    const rows = accountRows(scenario);
+    const leastUs = leastTimes(scenario);
+    this.isServed = new Uint8Array(scenario.models.length);
+    this.pipelines = scenario.pipelines!.map((pipeline, index) => {
+      for (const { model } of pipeline.modules) this.isServed[model] = 1;
+      const places = { row: rows.rowOfPipeline[index]!, firstModule: rows.rowOfModules[index]! };
+      const line = new SimulatedPipeline(pipeline, places, collector, lines, seed);
+      line.flow = system.addPipeline(
+        {
+          pipeline: new Pipeline(pipeline.modules),
+          models: pipeline.modules.map(({ model }) => model),
+          budgets: budgetsOf(pipeline, leastUs),
+          framesMax: FRAMES_MAX,
+        },
+        line,
+      );
+      return line;
+    });
+  }
+
+  /** Whether parts are among the requests of the model. */
+  serves(model: number): boolean {
+    return this.isServed[model] === 1;
+  }
+
+  enter(pipeline: number, tag: number, at: number): void {
+    this.pipelines[pipeline]!.enter(tag, at);
+  }
+
+  settle(at: number): void {
+    this.system.settle(at);
+  }
+
+  memberOf(tag: number): EventMember {
+    return this.pipelines[System.pipelineOf(tag)]!.memberOf(System.partOf(tag));
+  }
+
+  partEnded(
+    requests: RequestTable,
+    request: RequestHandle,
+    outcome: number,
+    reason: number,
+    execStartAt: number,
+    at: number,
+  ): void {
+    const tag = requests.tag[request]!;
+    const line = this.pipelines[System.pipelineOf(tag)]!;
+    line.partEnded(System.partOf(tag), outcome, reason, requests.arrivalAt[request]!, execStartAt, at);
+    this.system.partEnded(tag, outcome, reason, at);
+  }
+
+  partRan(tag: number, shareUs: number, isLost: boolean, startAt: number, size: number, batch: number): void {
+    this.pipelines[System.pipelineOf(tag)]!.partRan(System.partOf(tag), shareUs, isLost, startAt, size, batch);
+  }
+}
+
+/** Least time of one request of each model where it is served, delays before its execution included. */
+function leastTimes(scenario: ExpandedScenario): (model: number) => number {
+  const groups = groupsOf(scenario).map(({ first, count, network: { controlUs, dataUsPerRequest } }) => ({
+    delayUs: controlUs + dataUsPerRequest,
+    fastest: Math.min(...scenario.accelerators.slice(first, first + count).map(({ scale }) => scale)),
+  }));
+  const times = scenario.models.map(({ group = 0, execUs }) => {
+    const { delayUs, fastest } = groups[group]!;
+    return delayUs + Math.ceil(execUs[1]! * fastest);
+  });
+  return (model) => times[model]!;
+}
+
+class SimulatedPipeline implements PipelineDriver {
+  flow!: Flow;
+  private readonly pipeline: ExpandedPipeline;
+  private readonly collector: OutcomeCollector;
+  private readonly accounts: PipelineAccounts;
+  private readonly lines: EventLines | null;
+  private readonly row: number;
+  private readonly firstModule: number;
+  private readonly draws: readonly Draws[];
+
+  constructor(
+    pipeline: ExpandedPipeline,
+    { row, firstModule }: { readonly row: number; readonly firstModule: number },
+    collector: OutcomeCollector,
+    lines: EventLines | null,
+    seed: number,
+  ) {
+    this.pipeline = pipeline;
+    this.collector = collector;
+    this.lines = lines;
+    this.row = row;
+    this.firstModule = firstModule;
+    this.accounts = new PipelineAccounts(collector, row, firstModule, pipeline.modules.length);
+    this.draws = pipeline.modules.map(({ name }) => new Draws(seed, `ways/${pipeline.name}/${name}`));
+  }
+
+  enter(tag: number, at: number): void {
+    const { name, sloUs } = this.pipeline;
+    this.lines?.arrived(name, tag, at, at + sloUs);
+    if (this.flow.enter(tag, at, at + sloUs, at) >= 0) return;
+    this.lines?.ended(name, { request: tag }, DROPPED, DROP_QUEUE_FULL, at);
+    this.collector.end(this.row, DROPPED, DROP_QUEUE_FULL, at, -1, at);
+  }
+
+  partEnded(part: Part, outcome: number, reason: number, cameAt: number, execStartAt: number, at: number): void {
+    this.lines?.ended(this.pipeline.name, this.memberOf(part), outcome, reason, at);
+    const askedAt = this.flow.arrivalAt[this.flow.requestOf(part)]!;
+    const row = this.firstModule + this.flow.moduleOf(part);
+    this.collector.end(row, outcome as 0, reason, cameAt, execStartAt, at, askedAt);
+  }
+
+  partRan(part: Part, shareUs: number, isLost: boolean, startAt: number, size: number, batch: number): void {
+    const { collector, flow } = this;
+    const module = flow.moduleOf(part);
+    this.accounts.ran(flow.requestOf(part), module, shareUs, isLost, startAt);
+    collector.batchOf(this.row, size, startAt, batch);
+    collector.batchOf(this.firstModule + module, size, startAt, batch);
+  }
+
+  memberOf(part: Part): EventMember {
+    const { flow, pipeline } = this;
+    return { request: flow.tag[flow.requestOf(part)]!, module: pipeline.modules[flow.moduleOf(part)]!.name };
+  }
+
+  // PipelineDriver
+
+  kindOf(): number {
+    return 0;
+  }
+
+  partRefused(part: Part, at: number): void {
+    this.partEnded(part, DROPPED, DROP_QUEUE_FULL, at, -1, at);
+  }
+
+  partsOf(request: FlowRequest, module: number, path: number): number {
+    const { counts, cumulative } = this.pipeline.modules[module]!.parts!;
+    return counts[pick(cumulative, this.drawn(request, module, path))]!;
+  }
+
+  branchOf(request: FlowRequest, module: number, path: number): number {
+    return pick(this.pipeline.modules[module]!.ways!, this.drawn(request, module, path));
+  }
+
+  requestEnded(request: FlowRequest, outcome: number, reason: number, _module: number, at: number): void {
+    const { accounts, flow } = this;
+    this.lines?.ended(this.pipeline.name, { request: flow.tag[request]! }, outcome, reason, at);
+    accounts.closed(request, outcome === FINISHED);
+    this.collector.end(this.row, outcome as 0, reason, flow.arrivalAt[request]!, accounts.startOf(request), at);
+  }
+
+  requestEntered(request: FlowRequest): void {
+    this.accounts.opened(request);
+  }
+
+  /** By the number that the request arrived with: the same under every policy. */
+  private drawn(request: FlowRequest, module: number, path: number): number {
+    return this.draws[module]!.uniform(this.flow.tag[request]!, path);
+  }
+}

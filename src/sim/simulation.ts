@@ -1,0 +1,236 @@
+import { type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
+import { ProfiledLatency } from "../core/latency/latency.js";
+import { DROP_QUEUE_FULL, DROPPED } from "../core/outcome.js";
+import type { Policy } from "../core/policy.js";
+import type { Scheduler } from "../core/scheduler.js";
+import type { AcceleratorId } from "../core/tables/accelerator-table.js";
+import type { BatchId } from "../core/tables/batch-table.js";
+import type { RequestHandle } from "../core/tables/request-table.js";
+import { type CollectorSnapshot, OutcomeCollector } from "../measure/collector.js";
+import type { Report } from "../measure/report.js";
+import { type Route, System } from "../system/system.js";
+import { accountRows } from "./account-rows.js";
+import { createArrivals } from "./arrivals.js";
+import { Attendance } from "./attendance.js";
+import { BatchAccounts } from "./batch-accounts.js";
+import { EventLines, type EventListener, type EventMember } from "./event-lines.js";
+import type { Fleet } from "./fleet.js";
+import { type GroupSink, SimulatedGroup } from "./simulated-group.js";
+import { SimulatedPipelines } from "./simulated-pipelines.js";
+
+/** Waiting requests of one model beyond which a simulated queue is full; far above what deadlines let wait. */
+const QUEUE_LENGTH_MAX = 1_000_000;
+
+/**
+ * The simulated driver: events in order of time, emulated accelerators, the schedulers' commands carried out.
+ *
+ * Simultaneous events are taken as: finished, fault, autoscaling, arrival, timer; then by accelerator or model number.
+ * What a request's end leads to in a pipeline belongs to the event that ended it. After the last arrival the run drains.
+ */
+export class Simulation implements GroupSink {
+  /** Of the first group: the only one, mostly. */
+  readonly scheduler: Scheduler;
+  readonly groups: readonly SimulatedGroup[];
+  protected readonly collector: OutcomeCollector;
+  private readonly scenario: ExpandedScenario;
+  private readonly policyName: string;
+  private readonly seed: number;
+  private readonly fleet: Fleet | null;
+  private readonly attendance: Attendance;
+  private readonly pipelines: SimulatedPipelines | null;
+  private readonly accounts: BatchAccounts;
+  private readonly lines: EventLines | null;
+  private readonly routes: readonly Route[];
+  /** Row of a model in the collector. */
+  private readonly rows: Int32Array;
+  private tags = 0;
+
+  /** @param policies one for each group. @param onEvent told of all that happens. */
+  constructor(scenario: ExpandedScenario, policies: Policy | readonly Policy[], seed: number, onEvent?: EventListener) {
+    const ofGroups = Array.isArray(policies) ? (policies as readonly Policy[]) : [policies as Policy];
+    this.scenario = scenario;
+    this.policyName = [...new Set(ofGroups.map((policy) => policy.name))].join(", ");
+    this.seed = seed;
+    this.lines = onEvent === undefined ? null : new EventLines(scenario, onEvent);
+    const learn = scenario.learn ?? false;
+    this.groups = groupsOf(scenario).map(
+      (group, index) => new SimulatedGroup({ ...group, policy: ofGroups[index]!, learn }, this),
+    );
+    this.scheduler = this.groups[0]!.scheduler;
+    const { models, modules, rowOfModel } = accountRows(scenario);
+    this.rows = rowOfModel;
+    this.collector = new OutcomeCollector({
+      models,
+      modules,
+      warmupUs: scenario.warmupUs,
+      endUs: scenario.durationUs,
+      accelerators: scenario.accelerators.length,
+    });
+    // Queue keys count the models of a group: added in order.
+    this.routes = scenario.models.map((model, index): Route => {
+      const group = model.group ?? 0;
+      const { scheduler, models } = this.groups[group]!;
+      models.push(index);
+      const { execUs, sloUs } = model;
+      return {
+        group,
+        key: scheduler.addQueue({ latency: new ProfiledLatency(execUs), sloUs, lengthMax: QUEUE_LENGTH_MAX }),
+      };
+    });
+    this.pipelines =
+      scenario.pipelines === undefined
+        ? null
+        : new SimulatedPipelines(
+            scenario,
+            new System(
+              this.groups.map(({ scheduler }) => scheduler),
+              this.routes,
+            ),
+            this.collector,
+            this.lines,
+            seed,
+          );
+    this.accounts = new BatchAccounts(this.collector, this.rows, this.pipelines);
+    this.attendance = new Attendance(scenario, this.groups);
+    this.fleet = this.attendance.fleet;
+  }
+
+  run(): void {
+    const { groups, scenario, pipelines } = this;
+    const { faults, models } = scenario;
+    const sloUs = Float64Array.from(models, (model) => model.sloUs);
+    const arrivals = createArrivals(scenario, this.seed);
+    let nextFault = 0;
+    let now = 0;
+    for (;;) {
+      let ending = groups[0]!;
+      let waking = ending;
+      let endAt = ending.accelerators.nextEndAt;
+      let wakeAt = ending.scheduler.nextWakeAt;
+      for (let index = 1; index < groups.length; index++) {
+        const group = groups[index]!;
+        if (group.accelerators.nextEndAt < endAt) {
+          ending = group;
+          endAt = group.accelerators.nextEndAt;
+        }
+        if (group.scheduler.nextWakeAt < wakeAt) {
+          waking = group;
+          wakeAt = group.scheduler.nextWakeAt;
+        }
+      }
+      // What is due already is due now: simultaneous ends and arrivals come first.
+      wakeAt = Math.max(now, wakeAt);
+      const faultAt = nextFault < faults.length ? faults[nextFault]!.at : Number.POSITIVE_INFINITY;
+      const arrivalAt = arrivals.at;
+      const fleetAt = this.fleet === null ? Number.POSITIVE_INFINITY : this.fleet.nextAt;
+      if (endAt <= arrivalAt && endAt <= wakeAt && endAt <= faultAt && endAt <= fleetAt) {
+        if (endAt < Number.POSITIVE_INFINITY) {
+          now = Math.max(now, endAt);
+          ending.batchFinished(ending.accelerators.nextToEnd, now);
+        } else if (!this.failWaiting(now)) return;
+      } else if (faultAt <= arrivalAt && faultAt <= wakeAt && faultAt <= fleetAt) {
+        now = Math.max(now, faultAt);
+        this.attendance.fault(faults[nextFault++]!, now);
+      } else if (fleetAt <= arrivalAt && fleetAt <= wakeAt) {
+        now = Math.max(now, fleetAt);
+        this.fleet!.step(now);
+      } else if (arrivalAt <= wakeAt) {
+        now = Math.max(now, arrivalAt);
+        const { model } = arrivals;
+        if (model < models.length) this.arrive(model, sloUs[model]!, now);
+        else pipelines!.enter(model - models.length, this.tags++, now);
+        arrivals.advance();
+      } else {
+        now = Math.max(now, wakeAt);
+        waking.scheduler.wake(now);
+      }
+      pipelines?.settle(now);
+    }
+  }
+
+  report(seed: number): Report {
+    const report = this.collector.report({ policy: this.policyName, seed });
+    return this.fleet === null ? report : { ...report, autoscale: this.fleet.report() };
+  }
+
+  snapshot(): CollectorSnapshot {
+    return this.collector.snapshot();
+  }
+
+  badRates(): { badRates: number[]; arrived: number[] } {
+    const rows = accountRows(this.scenario).models.map((_, row) => row);
+    return {
+      badRates: rows.map((row) => this.collector.badRate(row)),
+      arrived: rows.map((row) => this.collector.arrived(row)),
+    };
+  }
+
+  private arrive(model: number, sloUs: number, at: number): void {
+    const tag = this.tags++;
+    this.fleet?.countArrival(model);
+    this.lines?.arrived(this.scenario.models[model]!.name, tag, at, at + sloUs);
+    const { group, key } = this.routes[model]!;
+    if (this.groups[group]!.scheduler.arrive(key, tag, at, at + sloUs, at)) return;
+    this.lines?.ended(this.scenario.models[model]!.name, { request: tag }, DROPPED, DROP_QUEUE_FULL, at);
+    this.collector.end(this.rows[model]!, DROPPED, DROP_QUEUE_FULL, at, -1, at);
+    this.fleet?.countEnd(model, DROPPED, DROP_QUEUE_FULL);
+  }
+
+  // GroupSink. The group comes last: who looks on at runs of one group need not name it.
+
+  dispatch(batch: BatchId, accelerator: AcceleratorId, at: number, group = this.groups[0]!): void {
+    const { batches } = group.scheduler;
+    const model = group.models[batches.queue[batch]!]!;
+    const profiledUs = this.scenario.models[model]!.execUs[batches.executedSize[batch]!]!;
+    group.accelerators.run(accelerator, batch, batches.execAt[batch]!, profiledUs, at);
+  }
+
+  end(
+    request: RequestHandle,
+    outcome: number,
+    reason: number,
+    execStartAt: number,
+    at: number,
+    group = this.groups[0]!,
+  ): void {
+    const { requests } = group.scheduler;
+    if (this.pipelines !== null && System.isPart(requests.tag[request]!)) {
+      this.pipelines.partEnded(requests, request, outcome, reason, execStartAt, at);
+      return;
+    }
+    const model = group.models[requests.queue[request]!]!;
+    this.lines?.ended(this.scenario.models[model]!.name, { request: requests.tag[request]! }, outcome, reason, at);
+    this.collector.end(this.rows[model]!, outcome as 0, reason, requests.arrivalAt[request]!, execStartAt, at);
+    this.fleet?.countEnd(model, outcome, reason);
+  }
+
+  batchEnded(batch: BatchId, startAt: number, endAt: number, group = this.groups[0]!): void {
+    this.lines?.ran(batch, startAt, endAt, false, group, this.memberOf);
+    this.accounts.ended(batch, startAt, endAt, group);
+  }
+
+  batchLost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void {
+    this.lines?.ran(batch, startAt, at, true, group, this.memberOf);
+    this.accounts.lost(batch, startAt, at, group);
+  }
+
+  private readonly memberOf = (tag: number): EventMember =>
+    System.isPart(tag) ? this.pipelines!.memberOf(tag) : { request: tag };
+
+  /**
+   * Nothing will happen any more: what waits under a policy that drops nobody has no accelerator left.
+   * @returns whether anything waited: what follows from its end may happen yet.
+   */
+  private failWaiting(at: number): boolean {
+    let hasWaited = false;
+    for (const { scheduler, models } of this.groups) {
+      const { requests } = scheduler;
+      const { live } = requests;
+      if (live === 0) continue;
+      const handles = Array.from(requests.state.keys());
+      for (let key = 0; key < models.length; key++) scheduler.failQueued(key, handles, at);
+      if (requests.live < live) hasWaited = true;
+    }
+    return hasWaited;
+  }
+}
