@@ -76,11 +76,23 @@ describe("rubato reproduce", () => {
     expect(JSON.parse(fresh.stdout)).toEqual(document);
   });
 
-  it("refuses an unknown experiment and a size that is not one, naming what there is", async () => {
+  it("takes several names into one report, each experiment once and in the order given", async () => {
+    const out = path.join(folder, "several");
+    const { code, stderr, stdout } = await reproduce("symphony/fig5", "symphony/fig4", "fig5", "--out", out, "--json");
+    expect(code, stderr).toBe(0);
+    const { command, experiments } = JSON.parse(stdout);
+    expect(command).toBe("rubato reproduce symphony/fig5 symphony/fig4 fig5");
+    expect(experiments.map(({ name }: { name: string }) => name)).toEqual(["symphony/fig5", "symphony/fig4"]);
+  });
+
+  it("refuses an unknown experiment, alone or beside a known one, before it runs any, and a size that is not one, naming what there is", async () => {
     const unknown = await reproduce("symphony/table3");
     expect([unknown.code, unknown.stdout]).toEqual([2, ""]);
     expect(unknown.stderr).toContain("must be symphony or one of symphony/table2");
     expect(unknown.stderr).toContain("was 'symphony/table3'; did you mean symphony/table2?");
+    const second = await reproduce("symphony/fig5", "symphony/fig99", "--out", path.join(folder, "none"));
+    expect([second.code, second.stdout, existsSync(path.join(folder, "none"))]).toEqual([2, "", false]);
+    expect(second.stderr).toContain("was 'symphony/fig99'");
     expect((await reproduce("symphony/fig5", "--size", "huge")).stderr).toContain("small, default, full");
   });
 

@@ -34,7 +34,7 @@ export function reproduceCommand(output: Output): Command {
         "report.json and an SVG per figure in the output folder. Finished points are kept there; ending the command and " +
         "giving it again goes on where it was. Without an argument: the list.",
     )
-    .argument("[what]", "an experiment, e.g. symphony/table2, or symphony for all")
+    .argument("[names...]", "experiments, e.g. symphony/table2, or symphony for all")
     .addOption(new Option("--size <size>", "how much is run").choices([...SIZES]).default("default"))
     .option("--out <dir>", "output folder", path.join("out", "reproduce"))
     .option("--fresh", "run again what is in the output folder already")
@@ -47,10 +47,11 @@ Examples:
   rubato reproduce                                  what there is
   rubato reproduce symphony/table2 --size small     a first look, in seconds
   rubato reproduce symphony/fig7 --size full        all 7,770 cases of Table 1; hours, goes on after Ctrl-C
+  rubato reproduce symphony/fig9 symphony/fig11     two figures into one report
   rubato reproduce symphony --out results           everything into one report`,
     )
-    .action(async (what: string | undefined, options: ReproduceOptions, command: Command) => {
-      if (what === undefined) {
+    .action(async (given: readonly string[], options: ReproduceOptions, command: Command) => {
+      if (given.length === 0) {
         if (options.json)
           writeJson(
             output,
@@ -59,22 +60,26 @@ Examples:
         else output.result(renderPairs(EXPERIMENTS.map(({ name, title }) => [name, title])));
         return;
       }
-      const chosen = experimentsNamed(what);
-      if (chosen.length === 0) {
+      const unknown = given.find((name) => experimentsNamed(name).length === 0);
+      if (unknown !== undefined) {
         const names = EXPERIMENTS.map(({ name }) => name);
-        const near = nearest(what, names);
+        const near = nearest(unknown, names);
         const hint = near === null ? "" : `; did you mean ${near}?`;
-        command.error(`error: an experiment must be symphony or one of ${names.join(", ")}; was '${what}'${hint}`, {
+        command.error(`error: an experiment must be symphony or one of ${names.join(", ")}; was '${unknown}'${hint}`, {
           exitCode: 2,
         });
       }
-      const report = await reproduce(what, options, output);
+      const report = await reproduce(given, options, output);
       if (options.json) writeJson(output, report);
       else output.result(renderReport(report));
     });
 }
 
-async function reproduce(what: string, options: ReproduceOptions, output: Output): Promise<ReproductionReport> {
+async function reproduce(
+  given: readonly string[],
+  options: ReproduceOptions,
+  output: Output,
+): Promise<ReproductionReport> {
   const [{ runPoints }, { ResultStore }, { reportOf, writeReport }, { digestOf }, { runPoint }, { ThreadPool }] =
     await Promise.all([
       import("../../reproduce/runner.js"),
@@ -84,7 +89,9 @@ async function reproduce(what: string, options: ReproduceOptions, output: Output
       import("../../reproduce/run-point.js"),
       import("../../capacity/thread-pool.js"),
     ]);
-  const planned = experimentsNamed(what).map((experiment) => ({ experiment, plan: experiment.plan(options.size) }));
+  // An experiment that several names stand for is run once.
+  const chosen = [...new Set(given.flatMap(experimentsNamed))];
+  const planned = chosen.map((experiment) => ({ experiment, plan: experiment.plan(options.size) }));
   const plans = planned.map(({ plan }) => plan);
   const store = new ResultStore(options.out);
   if (options.fresh === true) store.forget(new Set(plans.flatMap(({ points }) => points.map(digestOf))));
@@ -101,13 +108,14 @@ async function reproduce(what: string, options: ReproduceOptions, output: Output
     });
     if (output.interactive) output.note("\r\x1b[K");
     const size = options.size === "default" ? "" : ` --size ${options.size}`;
-    const command = `rubato reproduce ${what}${size}`;
+    const command = `rubato reproduce ${given.join(" ")}${size}`;
     const report = reportOf(planned, get, { command, version: packageVersion(), size: options.size });
     const written = await writeReport(report, options.out);
     output.note(`written: ${written.html}, ${written.json}, ${written.svgs.length} SVG files beside them`);
     return report;
   } catch (error) {
-    if (error instanceof Error && error.name === "Error") throw new RunFailed(`reproduce ${what}: ${error.message}`);
+    if (error instanceof Error && error.name === "Error")
+      throw new RunFailed(`reproduce ${given.join(" ")}: ${error.message}`);
     throw error;
   } finally {
     await pool.close();
