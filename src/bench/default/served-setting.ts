@@ -47,7 +47,7 @@ export function serveSetting(setting: LiveSetting, options: ServeOptions): Promi
 const groupOf = ({ name }: Contender): string => name.replace(".", "-");
 const contendersOf = (timeouts: readonly number[]): Contender[] => [DEFAULT, EAGER, CONTROL, ...timeoutsOf(timeouts)];
 
-function policyModel(contender: Contender, model: string): PolicyModel {
+export function policyModel(contender: Contender, model: string): PolicyModel {
   const group = groupOf(contender);
   const { timeoutFraction } = contender;
   const policy = timeoutFraction !== null ? "timeout" : contender.name === DEFAULT.name ? DEFAULT_POLICY : EAGER.name;

@@ -18,9 +18,20 @@ export interface TemporaryFolder {
   remove(): void;
 }
 
+/** Of a benchmark that breaks, or is ended. */
+const left = new Set<string>();
+process.once("exit", () => {
+  for (const folder of left) rmSync(folder, { recursive: true, force: true });
+});
+
 export function temporaryFolder(name: string): TemporaryFolder {
   const folder = mkdtempSync(path.join(tmpdir(), `rubato-${name}-`));
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  left.add(folder);
+  const remove = () => {
+    rmSync(folder, { recursive: true, force: true });
+    left.delete(folder);
+  };
+  return { folder, remove };
 }
 
 /** Writes the models, all of one group, each request a batch of its own. */

@@ -1,5 +1,5 @@
 /** `rubato serve` as a process of its own, as users run it: the benchmark's own work must not be in its event loop. */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
@@ -13,6 +13,12 @@ const START_TIMEOUT_MS = 180_000;
 const STOP_TIMEOUT_MS = 10_000;
 /** Kept of what it logs, for the message when it cannot start. */
 const LOG_CHARS_MAX = 4000;
+
+/** A benchmark that breaks, or is ended, must leave no server behind. */
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
 
 export interface ServedProcess {
   readonly httpPort: number;
@@ -31,10 +37,8 @@ export async function serveProcess(folder: string, config: object): Promise<Serv
   writeFileSync(file, stringify({ ...ports, log: { level: "warn", pretty: false }, ...config }));
   const child = spawn(process.execPath, [RUBATO, "serve", "--config", file], { stdio: ["ignore", "pipe", "pipe"] });
   const exited = once(child, "exit");
-  // A benchmark that breaks must leave no server behind.
-  const end = (): void => void child.kill("SIGKILL");
-  process.once("exit", end);
-  exited.finally(() => process.off("exit", end));
+  running.add(child);
+  exited.finally(() => running.delete(child));
   let said = "";
   let isReady = false;
   child.stderr.on("data", (text: Buffer) => {

@@ -21,6 +21,10 @@ interface BenchFlags {
   readonly json?: boolean;
 }
 
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+/** As shells say it of a program that Ctrl-C ended. */
+const EXIT_INTERRUPTED = 130;
+
 export function benchCommand(output: Output): Command {
   const names = BENCHES.map(({ name }) => name);
   const quick = BENCHES.filter(({ isQuick }) => isQuick).map(({ name }) => name);
@@ -76,6 +80,9 @@ Examples:
 
 async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<readonly BenchResult[]> {
   const onProgress = (text: string): void => output.note(output.interactive ? `\r\x1b[K${bench.name}: ${text}` : text);
+  // Left by exit, not by the signal, a benchmark takes its servers and folders with it.
+  const end = (): never => process.exit(EXIT_INTERRUPTED);
+  for (const signal of SIGNALS) process.once(signal, end);
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
@@ -85,6 +92,7 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
     if (error instanceof ServingError) throw new RunFailed(`bench ${bench.name}: ${error.message}`);
     throw error;
   } finally {
+    for (const signal of SIGNALS) process.off(signal, end);
     if (output.interactive) output.note("\r\x1b[K");
   }
 }
