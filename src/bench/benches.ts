@@ -97,7 +97,7 @@ export const BENCHES: readonly Bench[] = [
     name: "default",
     isFor: "requests in time under the live default, against eager and a timeout tuned for each case, in pairs",
     isNotFor: "machines that do anything else meanwhile",
-    takes: "4 h, goes on where it was ended; --size 0.1 20 min",
+    takes: "6 h, goes on where it was ended; --size 0.1 35 min",
     isQuick: false,
     run: async (options) => (await import("./default/live-default.js")).benchLiveDefault(options),
   },

@@ -137,11 +137,10 @@ export function mostInTime(setting: EmulatedSetting, rps: number, seconds: numbe
   return inTime;
 }
 
-/** The grid, or the part of it that a size below 1 draws: the same cases and more for every larger size. */
+/** The grid from size 1 on, or the part of it that a smaller one draws: the same cases and more for every larger size. */
 export function liveCases(size: number): LiveCase[] {
   const real = casesOf(REAL_MODELS.map((name) => ({ kind: "real", name })));
   const emulated = casesOf(emulatedSettings());
-  if (size >= 1) return [...real, ...emulated];
   return [...drawn(real, size), ...drawn(emulated, size)];
 }
 

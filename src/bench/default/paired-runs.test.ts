@@ -29,3 +29,16 @@ test("a void pair is made up for, as often as is allowed", async () => {
   expect(await voidPairs([0])).toEqual([0, 1, 2, 3]);
   expect(await voidPairs([0, 1, 2, 3])).toEqual([0, 1, 2, 3]);
 });
+
+test("what a void pair seemed to say of timeouts does not count, and does not shorten their sweep", async () => {
+  const runs = await runPairs(plan, async ({ name }, pair) => {
+    if (pair === 0)
+      return { ...counts(name === "timeout-0.1" ? 99 : 50), void_reason: name === "eager" ? "late" : null };
+    return counts(name === "timeout-0.5" ? 60 : 50);
+  });
+  const timeouts = [0, 1, 2, 3].map((pair) =>
+    runs.flatMap((run) => (run.pair === pair && run.contender.startsWith("timeout") ? [run.contender] : [])),
+  );
+  expect(timeouts.map(({ length }) => length)).toEqual([2, 2, 2, 1]);
+  expect(timeouts[3]).toEqual(["timeout-0.5"]);
+});
