@@ -9,6 +9,7 @@ import {
   applyEvent,
   isCommand,
   LOG_PREEMPT,
+  LOG_TRAITS,
   LOG_WIDTH,
   type RowSink,
   type SpecReader,
@@ -36,8 +37,13 @@ export interface NamedPolicy {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
+/** What is written. */
+const FORMAT = "rubato-events-2";
+/** What is read: format 1 has no traits and no variants, and is read as one in which nobody uses them. */
+const FORMATS: readonly string[] = ["rubato-events-1", FORMAT];
+
 export interface LogHeader {
-  readonly format: "rubato-events-1";
+  readonly format: typeof FORMAT;
   readonly groups: readonly LogGroup[];
 }
 
@@ -62,13 +68,15 @@ export function decodeLog(bytes: Uint8Array): EventLog {
   if (end < 0) throw new Error("event log must start with a line of JSON; found no line");
   const text = String.fromCharCode(...bytes.subarray(0, end));
   const header = JSON.parse(text) as LogHeader;
-  if (header.format !== "rubato-events-1")
-    throw new Error(`event log must have format rubato-events-1; was ${String(header.format)}`);
+  if (!FORMATS.includes(header.format))
+    throw new Error(`event log must have format ${FORMATS.join(" or ")}; was ${String(header.format)}`);
   // A copy: rows must be aligned, and a Buffer's own slice would share its pool.
   const body = new Uint8Array(bytes.subarray(end + 1));
   const rowBytes = LOG_WIDTH * Float64Array.BYTES_PER_ELEMENT;
-  const rows = Math.floor(body.byteLength / rowBytes);
-  return { header, rows: new Float64Array(body.buffer, 0, rows * LOG_WIDTH) };
+  const rows = new Float64Array(body.buffer, 0, Math.floor(body.byteLength / rowBytes) * LOG_WIDTH);
+  // Traits whose arrival was not written any more.
+  const isCut = rows.length > 0 && rows[rows.length - LOG_WIDTH] === LOG_TRAITS;
+  return { header, rows: isCut ? rows.subarray(0, -LOG_WIDTH) : rows };
 }
 
 export interface ReplayResult {

@@ -9,7 +9,7 @@ import { ProfiledLatency } from "./latency/latency.js";
 import type { QueueSpec } from "./policy.js";
 import type { Scheduler } from "./scheduler.js";
 import type { BatchId } from "./tables/batch-table.js";
-import { QUEUED, type RequestHandle } from "./tables/request-table.js";
+import { PLAIN, QUEUED, type RequestHandle, type RequestTraits } from "./tables/request-table.js";
 
 export const LOG_WIDTH = 8;
 
@@ -44,9 +44,13 @@ export const LOG_NETWORK = 12;
 export const LOG_REJECTED = 13;
 /** a = key, b = 1 when it is held, 0 when it is let go. */
 export const LOG_HELD = 14;
+/** a = kind, b = weight, c = dueBy of the request in the LOG_ARRIVED that follows, where they are not plain. */
+export const LOG_TRAITS = 15;
 /** Commands. */
 /** a = batch, b = accelerator, c = key, d = size, e = execAt. */
 export const LOG_DISPATCH = 32;
+/** a = batch, b = its variant, of the LOG_DISPATCH that follows, where it is not 0. */
+export const LOG_VARIANT = 35;
 /** a = tag, b = outcome, c = reason, d = execStartAt. */
 export const LOG_END = 33;
 /** a = batch, b = accelerator. */
@@ -62,6 +66,8 @@ export interface RowSink {
 export function writeDispatch(into: RowSink, group: number, { batches }: Scheduler, batch: BatchId, at: number): void {
   const accelerator = batches.accelerator[batch]!;
   const execAt = batches.execAt[batch]!;
+  const variant = batches.variant[batch]!;
+  if (variant !== 0) into.row(LOG_VARIANT, at, group, batch, variant, 0, 0, 0);
   into.row(LOG_DISPATCH, at, group, batch, accelerator, batches.queue[batch]!, batches.size[batch]!, execAt);
 }
 
@@ -101,8 +107,11 @@ export function applyEvent(scheduler: Scheduler, rows: Float64Array, from: numbe
     case LOG_QUEUE_REMOVED:
       scheduler.removeQueue(a);
       break;
+    case LOG_TRAITS:
+      applyArrived(scheduler, rows, from + LOG_WIDTH, { kind: a, weight: b, dueBy: c });
+      return 2;
     case LOG_ARRIVED:
-      invariant(scheduler.arrive(a, b, c, d, at), `the table of live requests must hold request ${b}`);
+      applyArrived(scheduler, rows, from, PLAIN);
       break;
     case LOG_CANCELLED:
       scheduler.cancel(a, at);
@@ -138,6 +147,13 @@ export function applyEvent(scheduler: Scheduler, rows: Float64Array, from: numbe
       invariant(false, `no event has kind ${kind}`);
   }
   return 1;
+}
+
+function applyArrived(scheduler: Scheduler, rows: Float64Array, from: number, traits: RequestTraits): void {
+  invariant(rows[from] === LOG_ARRIVED, `row ${from / LOG_WIDTH} must be the arrival of the traits before it`);
+  const tag = rows[from + 4]!;
+  const isIn = scheduler.arrive(rows[from + 3]!, tag, rows[from + 5]!, rows[from + 6]!, rows[from + 1]!, traits);
+  invariant(isIn, `the table of live requests must hold request ${tag}`);
 }
 
 function applyQueueAdded(scheduler: Scheduler, rows: Float64Array, from: number, specOf: SpecReader): number {

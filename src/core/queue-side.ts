@@ -294,7 +294,12 @@ export class QueueSide {
 
   /** Number of the part that the member of this index belongs to. */
   private partOf(index: number, size: number): number {
-    if (index % size === 0) this.lastPart = this.lastPart === PART_MAX ? 1 : this.lastPart + 1;
+    return index % size === 0 ? this.newPart() : this.lastPart;
+  }
+
+  /** A number that no part has. */
+  newPart(): number {
+    this.lastPart = this.lastPart === PART_MAX ? 1 : this.lastPart + 1;
     return this.lastPart;
   }
 

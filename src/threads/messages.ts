@@ -13,6 +13,11 @@ export const OUT_WIDTH = RING_WIDTH;
 // Front to queue thread.
 /** key, tag, arrivalAt, deadline (the client's). */
 export const ARRIVE = 1;
+/**
+ * kind, weight, dueAt, part of the ARRIVE or TRANSFER that follows, where they are not plain. dueAt: on the clock of that
+ * record's deadline; part: over all threads.
+ */
+export const TRAITS = 16;
 /** tag. */
 export const CANCEL = 2;
 /** batch, startAt, endAt. */
@@ -42,13 +47,13 @@ export const LEAVE = 12;
 export const NETWORK = 13;
 
 // Queue thread to front.
-/** batch, accelerator, key, size, execAt, execUs, close reason, at, turn on the accelerator, openedAt; MEMBERS records follow. */
+/** batch, accelerator, key, size, execAt, execUs, close reason, at, turn on the accelerator, openedAt, variant; MEMBERS records follow. */
 export const DISPATCH = 20;
 /** Tags of the batch before, OUT_WIDTH - 1 at a time. */
 export const MEMBERS = 21;
 /** outcome, reason, execStartAt, at, count, then up to ENDS_MAX tags of requests that ended alike. */
 export const ENDS = 22;
-/** key, tag, arrivalAt, deadline (of execution), retries + ALONE when it must run alone: the queue is closing. */
+/** key, tag, arrivalAt, deadline (of execution), retries + ALONE when it must run alone, kind, weight, dueAt, part: the queue is closing. */
 export const HANDED = 23;
 /** key: closed, and may be given out again. */
 export const CLOSED = 24;

@@ -1,12 +1,13 @@
 import { invariant, violated } from "../core/invariant.js";
 import { DROP_CANCELLED, DROPPED, FAIL_NO_ACCELERATOR, FAILED } from "../core/outcome.js";
 import type { NetworkDelays } from "../core/policy.js";
+import { PLAIN, type RequestTraits } from "../core/tables/request-table.js";
 import { RingReader, RingWriter } from "../wire/ring.js";
 import { Bell } from "./bell.js";
 import type { ActorHost, ActorReport } from "./hosts.js";
 import { frontBell, type SchedulerMemory } from "./memory.js";
 import * as is from "./messages.js";
-import { type PortRecord, type PortSink, QueuePort } from "./queues/queue-port.js";
+import { type HandedRequest, type PortRecord, type PortSink, QueuePort } from "./queues/queue-port.js";
 import type { RunOptions, RunRecord, ThreadRecord } from "./replay.js";
 
 export type ModelId = number;
@@ -39,6 +40,7 @@ export interface ThreadedSink {
     close: number,
     at: number,
     openedAt: number,
+    variant: number,
   ): void;
   /** A request ended: exactly once each. */
   end(tag: number, outcome: number, reason: number, execStartAt: number, at: number): void;
@@ -62,6 +64,9 @@ interface Place {
   readonly thread: number;
   readonly model: ModelId;
 }
+
+/** Above every number of a part in one thread. */
+const PARTS = 2 ** 31;
 
 const UNKNOWN = 0;
 const LIVE = 1;
@@ -235,17 +240,17 @@ export class ThreadedScheduler implements PortSink {
   // Requests
 
   /**
-   * @param tag in [0, tagsMax), not of a live request. @param deadline the client's.
+   * @param tag in [0, tagsMax), not of a live request. @param deadline the client's. @param traits what else it says of itself.
    * @returns false when the thread does not keep up: the request has not entered.
    */
-  arrive(model: ModelId, tag: number, arrivalAt: number, deadline: number): boolean {
+  arrive(model: ModelId, tag: number, arrivalAt: number, deadline: number, traits: RequestTraits = PLAIN): boolean {
     const it = this.models[model];
     if (it === undefined || it.keys.length === 0) violated(`no model ${model}`);
     if (this.tagState[tag] !== UNKNOWN) violated(`tag ${tag} must be in [0, ${this.tagState.length}) and free`);
     const key = it.keys[it.next]!;
     it.next = it.next + 1 === it.keys.length ? 0 : it.next + 1;
     const { thread } = this.places[key]!;
-    if (!this.ports[thread]!.arrive(key, tag, arrivalAt, deadline)) return false;
+    if (!this.ports[thread]!.arrive(key, tag, arrivalAt, deadline, traits)) return false;
     this.tagState[tag] = LIVE;
     this.tagThread[tag] = thread;
     return true;
@@ -395,12 +400,13 @@ export class ThreadedScheduler implements PortSink {
     close: number,
     at: number,
     openedAt: number,
+    variant: number,
     members: Float64Array,
   ): void {
     this.dispatched[accelerator] = this.dispatched[accelerator]! + 1;
     const { model } = this.places[key]!;
     const number = thread * this.batchesMax + batch;
-    this.sink.dispatch(number, accelerator, model, size, members, execAt, execUs, close, at, openedAt);
+    this.sink.dispatch(number, accelerator, model, size, members, execAt, execUs, close, at, openedAt, variant);
   }
 
   end(_thread: number, tag: number, outcome: number, reason: number, execStartAt: number, at: number): void {
@@ -412,7 +418,7 @@ export class ThreadedScheduler implements PortSink {
     this.sink.batchEnded(thread * this.batchesMax + batch, startAt, endAt);
   }
 
-  handed(_thread: number, key: number, tag: number, arrivalAt: number, deadline: number, code: number): void {
+  handed(from: number, { key, tag, arrivalAt, deadline, code, kind, weight, dueAt, part }: HandedRequest): void {
     const it = this.models[this.places[key]!.model]!;
     const isCancelled = this.tagState[tag] === CANCEL_ASKED;
     const to = it.keys[it.next];
@@ -425,6 +431,8 @@ export class ThreadedScheduler implements PortSink {
     it.next = it.next + 1 === it.keys.length ? 0 : it.next + 1;
     const { thread } = this.places[to]!;
     this.tagThread[tag] = thread;
+    if (kind !== PLAIN.kind || weight !== PLAIN.weight || dueAt !== deadline || part !== 0)
+      this.ports[thread]!.send([is.TRAITS, kind, weight, dueAt, part === 0 ? 0 : from * PARTS + part]);
     this.ports[thread]!.send([is.TRANSFER, to, tag, arrivalAt, deadline, code]);
   }
 

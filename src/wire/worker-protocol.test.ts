@@ -35,6 +35,8 @@ describe("worker protocol", () => {
           handle: fc.nat({ max: 2 ** 32 - 1 }),
           batch: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
           earliestStartAt: moment,
+          variant: fc.nat({ max: 2 ** 32 - 1 }),
+          kinds: fc.array(fc.nat({ max: 65_535 }), { maxLength: 5 }),
           outputs: fc.array(name, { maxLength: 4 }),
           members,
         }),
@@ -78,6 +80,8 @@ describe("worker protocol", () => {
       handle: 2,
       batch: 3,
       earliestStartAt: 4 as TimeUs,
+      variant: 5,
+      kinds: [6],
       outputs: ["y"],
       members: [tensors],
     });
@@ -90,7 +94,16 @@ describe("worker protocol", () => {
 
   test("an extent beyond 32 bits is refused, not an accident", () => {
     const tensors: Tensor[] = [{ name: "x", datatype: "FP32", shape: [0, 2 ** 40], data: new Uint8Array() }];
-    const run = { slot: 0, handle: 0, batch: 0, earliestStartAt: 0 as TimeUs, outputs: [], members: [tensors] };
+    const run = {
+      slot: 0,
+      handle: 0,
+      batch: 0,
+      earliestStartAt: 0 as TimeUs,
+      variant: 0,
+      kinds: [],
+      outputs: [],
+      members: [tensors],
+    };
     expect(() => encodeRun(run)).toThrow("must be an integer in [0, 4294967295]; was 1099511627776");
   });
 

@@ -105,6 +105,10 @@ export interface RunRecord {
   readonly handle: number;
   readonly batch: number;
   readonly earliestStartAt: TimeUs;
+  /** How much work each member gets, or which model of a family runs; 0: there is one. */
+  readonly variant: number;
+  /** App, task or class of each member; empty: nobody says any. */
+  readonly kinds: readonly number[];
   readonly outputs: readonly string[];
   readonly members: readonly (readonly Tensor[])[];
 }
@@ -144,7 +148,10 @@ const MESSAGE_CHARS_MAX = 8000;
 
 export function encodeRun(run: RunRecord): TensorRecord {
   const writer = new ByteWriter();
-  writer.u16(run.slot).u32(run.handle).f64(run.batch).f64(run.earliestStartAt).u16(run.outputs.length);
+  writer.u16(run.slot).u32(run.handle).f64(run.batch).f64(run.earliestStartAt);
+  writer.u32(run.variant).u16(run.kinds.length);
+  for (const kind of run.kinds) writer.u16(kind);
+  writer.u16(run.outputs.length);
   for (const name of run.outputs) writer.text(name);
   return finish(writer, run.members);
 }
@@ -160,8 +167,10 @@ export function decodeRun(header: Buffer, payload: Buffer): RunRecord {
   const handle = reader.u32();
   const batch = reader.f64();
   const earliestStartAt = reader.f64() as TimeUs;
+  const variant = reader.u32();
+  const kinds = repeat(reader.u16(), () => reader.u16());
   const outputs = repeat(reader.u16(), () => reader.text());
-  return { slot, handle, batch, earliestStartAt, outputs, members: readMembers(reader, payload) };
+  return { slot, handle, batch, earliestStartAt, variant, kinds, outputs, members: readMembers(reader, payload) };
 }
 
 export function encodeFinished(record: FinishedRecord): TensorRecord {

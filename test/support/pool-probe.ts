@@ -80,6 +80,8 @@ export class PoolProbe {
         batch,
         model,
         members,
+        variant: 0,
+        kinds: [],
         outputs: [],
         earliestStartAt: 0 as TimeUs,
         predictedUs: durationUs(100_000),

@@ -17,7 +17,8 @@ function create() {
   const group = new AcceleratorGroup(spec, 0, 0, DELAYS, {} as never);
   group.joined(0, 0);
   const queue = { aloneUs: 10_000, ratio: new RunRatio() } as ServedQueue;
-  const model = { group, meter: { current: DELAYS }, queues: new Map([["", queue]]) } as unknown as ServedModel;
+  const queues = new Map([["", queue]]);
+  const model = { spec: { apps: [] }, group, meter: { current: DELAYS }, queues } as unknown as ServedModel;
   const call = { receivedAt: RECEIVED_AT, byteLength: 1 } as InferCall;
   const request = new InFlight(model, queue, call, RECEIVED_AT + 6000, { onReply: () => {}, onError: () => {} });
   const run = (execAt: number, predictedUs: number) => {

@@ -3,6 +3,7 @@
  * and everything behind the gateway knows nothing of transports.
  */
 import type { ModelSpec } from "../../config/model.js";
+import type { RequestTraits } from "../../core/tables/request-table.js";
 import type { DurationUs, TimeUs } from "../../core/time.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
@@ -27,6 +28,8 @@ export interface InferCall {
   /** The transport's own deadline (gRPC), as a moment, or null. */
   readonly transportDeadlineAt: TimeUs | null;
   readonly parameters: Readonly<Record<string, ParameterValue>>;
+  /** What the scheduler is told of it beyond its queue and deadline. Absent: its app, where the model has any. */
+  readonly traits?: RequestTraits;
   /** W3C `traceparent` header, or null. */
   readonly traceparent: string | null;
   /** Bytes of the request body, for byte limits. */

@@ -1,3 +1,4 @@
+import { PLAIN, type RequestTraits } from "../../core/tables/request-table.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { RequestTrace } from "../observation/tracing.js";
@@ -42,6 +43,7 @@ export class InFlight {
   private handler: InferHandler | null;
   readonly receivedAt: number;
   readonly byteLength: number;
+  readonly traits: RequestTraits;
 
   constructor(model: ServedModel, queue: ServedQueue, call: InferCall, deadline: number, handler: InferHandler) {
     this.model = model;
@@ -51,6 +53,7 @@ export class InFlight {
     this.handler = handler;
     this.receivedAt = call.receivedAt;
     this.byteLength = call.byteLength;
+    this.traits = call.traits ?? appTraits(model.spec.apps, call);
   }
 
   get isOpen(): boolean {
@@ -87,4 +90,10 @@ export class InFlight {
     this.answeredAt = now;
     return handler;
   }
+}
+
+/** The parameter `app` names one of the model's apps: kinds count them from 1. */
+function appTraits(apps: readonly string[], { parameters }: InferCall): RequestTraits {
+  const index = apps.length === 0 ? -1 : apps.indexOf(String(parameters.app));
+  return index < 0 ? PLAIN : { ...PLAIN, kind: index + 1 };
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { VirtualClock } from "../../../test/support/virtual-clock.js";
 import { DROP_CANCELLED, DROPPED } from "../../core/outcome.js";
+import { PLAIN } from "../../core/tables/request-table.js";
 import { RunRatio } from "../models/run-ratio.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { InferCall, InferReply } from "./gateway.js";
@@ -12,7 +13,7 @@ const RECEIVED_AT = 1_000_000;
 
 /** Requests of one model before a scheduler that only notes what it is told. */
 function create(spec: object = {}) {
-  const arrived: number[][] = [];
+  const arrived: unknown[][] = [];
   const queue = { id: 3, live: 0, arrived: 0, lastUsedAt: 0, perRequestUs: 700, ratio: new RunRatio() } as ServedQueue;
   const group = {
     isDeserted: false,
@@ -32,6 +33,7 @@ function create(spec: object = {}) {
       timeoutOverride: "always",
       queueBytesMax: 1000,
       queueRequestsMax: 10,
+      apps: [],
       ...spec,
     },
     group,
@@ -49,7 +51,7 @@ function create(spec: object = {}) {
     { slots: 4, tracer: null },
     new VirtualClock(),
     { queueFor: () => queue } as never,
-    { arrive: (...record: number[]) => arrived.push(record) > 0, cancel: () => {} } as never,
+    { arrive: (...record: unknown[]) => arrived.push(record) > 0, cancel: () => {} } as never,
     { countRefusal: () => {} } as never,
     () => {},
   );
@@ -80,7 +82,7 @@ test.each<[string, object, object, number]>([
   const { requests, model, arrived } = create(spec);
   requests.infer(model, callOf(call), {} as never, { onReply: () => {}, onError: () => {} });
   requests.stop();
-  expect(arrived).toEqual([[0, 3, RECEIVED_AT, RECEIVED_AT + afterUs]]);
+  expect(arrived).toEqual([[0, 3, RECEIVED_AT, RECEIVED_AT + afterUs, PLAIN]]);
 });
 
 test("an answer is given until the deadline and refused as late a microsecond after it", () => {
@@ -94,7 +96,7 @@ test("an answer is given until the deadline and refused as late a microsecond af
     const deadline = RECEIVED_AT + SLO_US;
     const request = new InFlight(model, queue, callOf({}), deadline, handler as never);
     request.state = "running";
-    requests.executed(request, RECEIVED_AT + 10, now, [], now);
+    requests.executed(request, RECEIVED_AT + 10, now, 0, [], now);
     expect([request.execStartAt, request.answeredAt]).toEqual([RECEIVED_AT + 10, now]);
     return said;
   };

@@ -101,7 +101,7 @@ export class LiveRequests {
     const request = new InFlight(model, queue, call, deadline, handler);
     request.slot = this.slots.take(request);
     if (request.slot < 0) throw this.refusal("in-flight-full", model);
-    if (!this.scheduler.arrive(request.slot, queue.id, call.receivedAt, deadline)) {
+    if (!this.scheduler.arrive(request.slot, queue.id, call.receivedAt, deadline, request.traits)) {
       this.slots.release(request.slot);
       throw this.refusal("scheduler-ring-full", model);
     }
@@ -145,8 +145,15 @@ export class LiveRequests {
     return request;
   }
 
-  /** Its batch ended well: the client is answered, if it still waits. @param outputs all that the batch has. */
-  executed(request: InFlight, startedAt: number, finishedAt: number, outputs: readonly Tensor[], now: number): void {
+  /** Its batch ended well: the client is answered, if it still waits. @param variant of the batch; its client is told where it is not 0. @param outputs all that the batch has. */
+  executed(
+    request: InFlight,
+    startedAt: number,
+    finishedAt: number,
+    variant: number,
+    outputs: readonly Tensor[],
+    now: number,
+  ): void {
     request.execStartAt = startedAt;
     request.execEndAt = finishedAt;
     if (!request.isOpen) return;
@@ -156,7 +163,10 @@ export class LiveRequests {
     }
     const { name, version } = request.model.spec;
     const wanted = outputsFor(request.call!, outputs);
-    request.reply({ model: name, version, outputs: wanted, parameters: NO_PARAMETERS }, now);
+    request.reply(
+      { model: name, version, outputs: wanted, parameters: variant === 0 ? NO_PARAMETERS : { variant } },
+      now,
+    );
   }
 
   /** Its batch failed: it waits, unless the scheduler ends it. */

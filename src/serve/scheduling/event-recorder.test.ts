@@ -12,7 +12,7 @@ beforeEach(() => {
   folder = mkdtempSync(path.join(tmpdir(), "rubato-recorder-"));
 });
 afterEach(() => rmSync(folder, { recursive: true }));
-const header = { format: "rubato-events-1", groups: [] } as const;
+const header = { format: "rubato-events-2", groups: [] } as const;
 
 test("at its size limit a log is whole, and its owner is told once", () => {
   const file = path.join(folder, "log");

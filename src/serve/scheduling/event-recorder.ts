@@ -87,5 +87,5 @@ export function recorderOf(
   onEnd: (why: string) => void,
 ): FileRecorder | null {
   if (eventLog === null) return null;
-  return new FileRecorder(eventLog.file, { format: "rubato-events-1", groups }, eventLog.bytesMax, onEnd);
+  return new FileRecorder(eventLog.file, { format: "rubato-events-2", groups }, eventLog.bytesMax, onEnd);
 }

@@ -1,5 +1,6 @@
 import type { LogGroup } from "../../core/event-log.js";
 import type { NetworkDelays } from "../../core/policy.js";
+import type { RequestTraits } from "../../core/tables/request-table.js";
 import type { WindowRules } from "../../policies/deferred/window-policy.js";
 import type { Clock } from "../../wire/clock/clock.js";
 
@@ -19,6 +20,8 @@ export interface DispatchRecord {
   at: number;
   /** When the batch could first have gone. */
   openedAt: number;
+  /** How much work each member gets, or which model of a family runs; 0: there is one. */
+  variant: number;
   readonly slots: number[];
 }
 
@@ -32,6 +35,7 @@ export const blankDispatch = (): DispatchRecord => ({
   close: 0,
   at: 0,
   openedAt: 0,
+  variant: 0,
   slots: [],
 });
 
@@ -88,7 +92,7 @@ export interface LiveScheduler {
   /** Resolves when it takes what is said at once; before, it waits. */
   start(): Promise<void>;
   /** @returns false when the scheduler does not keep up: the request has not entered. */
-  arrive(slot: number, queue: number, arrivalAt: number, deadline: number): boolean;
+  arrive(slot: number, queue: number, arrivalAt: number, deadline: number, traits?: RequestTraits): boolean;
   cancel(slot: number): void;
   finished(group: number, batch: number, startAt: number, endAt: number): void;
   /** @param hasBegun false: it never reached the accelerator; null: whatever was first in line there began. */

@@ -13,6 +13,7 @@ import {
   LOG_QUEUE_ADDED,
   LOG_QUEUE_FAILED,
   LOG_QUEUE_REMOVED,
+  LOG_TRAITS,
   LOG_WIDTH,
   LOG_WOKEN,
   ROW_NUMBERS,
@@ -23,6 +24,7 @@ import {
 import { violated } from "../../core/invariant.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { type CommandSink, Scheduler } from "../../core/scheduler.js";
+import { PLAIN } from "../../core/tables/request-table.js";
 import { encodeWindow, liveSpec, WINDOW_NUMBERS } from "../../policies/live.js";
 import { groupPolicy } from "../../policies/registry.js";
 import {
@@ -105,10 +107,11 @@ export class SchedulerLoop {
 
   // What is said
 
-  arrive(slot: number, queue: number, arrivalAt: number, deadline: number): boolean {
+  arrive(slot: number, queue: number, arrivalAt: number, deadline: number, traits = PLAIN): boolean {
     const group = this.queueGroup[queue]!;
     this.slotGroup[slot] = group;
     this.slotHandle[slot] = -1;
+    if (traits !== PLAIN) this.say(LOG_TRAITS, group, traits.kind, traits.weight, traits.dueBy);
     this.say(LOG_ARRIVED, group, queue, slot, arrivalAt, deadline);
     return true;
   }
@@ -244,8 +247,12 @@ export class SchedulerLoop {
       case LOG_FAILED:
         return 1; // Applied before.
       case LOG_ARRIVED:
-        this.applyArrival(rows, from);
+        this.applyArrival(rows, from, 1);
         break;
+      case LOG_TRAITS:
+        this.applyArrival(rows, from, 2);
+        this.wakeDue(rows[from + 2]!);
+        return 2;
       case LOG_CANCELLED:
         if (this.slotHandle[said]! < 0) return 1; // It ended while the cancellation was on its way.
         rows[from + 3] = this.slotHandle[said]!;
@@ -269,13 +276,16 @@ export class SchedulerLoop {
     return 1;
   }
 
-  private applyArrival(rows: Float64Array, from: number): void {
-    const slot = rows[from + 4]!;
-    rows[from + 3] = this.queueKey[rows[from + 3]!]!;
-    rows[from + 5] = Math.min(rows[from + 5]!, this.now);
+  /** @param count rows that it has: its traits come first. */
+  private applyArrival(rows: Float64Array, from: number, count: number): void {
+    const last = from + (count - 1) * LOG_WIDTH;
+    const slot = rows[last + 4]!;
+    rows[last + 3] = this.queueKey[rows[last + 3]!]!;
+    rows[last + 5] = Math.min(rows[last + 5]!, this.now);
+    rows[last + 1] = this.now;
     // Its handle is known only afterwards, and it may end within the call: then there is none to keep.
     this.arriving = slot;
-    this.apply(rows, from);
+    this.apply(rows, from, count);
     if (this.arriving === slot) this.slotHandle[slot] = this.schedulers[rows[from + 2]!]!.requests.lastAdded;
     this.arriving = -1;
   }
@@ -293,9 +303,9 @@ export class SchedulerLoop {
     return count;
   }
 
-  private apply(rows: Float64Array, from: number): void {
+  private apply(rows: Float64Array, from: number, count = 1): void {
     rows[from + 1] = this.now;
-    this.note(rows, from);
+    for (let row = 0; row < count; row++) this.note(rows, from + row * LOG_WIDTH);
     applyEvent(this.schedulers[rows[from + 2]!]!, rows, from, liveSpec);
   }
 
@@ -341,6 +351,7 @@ export class SchedulerLoop {
     record.close = batches.close[batch]!;
     record.at = at;
     record.openedAt = observer.openedAt(key, at);
+    record.variant = batches.variant[batch]!;
     record.slots.length = 0;
     for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!)
       record.slots.push(requests.tag[handle]!);

@@ -1,6 +1,7 @@
 import type { LogGroup } from "../../core/event-log.js";
 import { invariant } from "../../core/invariant.js";
 import type { NetworkDelays } from "../../core/policy.js";
+import type { RequestTraits } from "../../core/tables/request-table.js";
 import { encodeWindow, LIVE_ON_THREADS, WINDOW_NUMBERS } from "../../policies/live.js";
 import { Bell } from "../../threads/bell.js";
 import { type HostSetup, WorkerHost } from "../../threads/hosts.js";
@@ -113,9 +114,9 @@ export class ThreadsClient implements LiveScheduler {
     return this.team.allThere();
   }
 
-  arrive(slot: number, queue: number, arrivalAt: number, deadline: number): boolean {
+  arrive(slot: number, queue: number, arrivalAt: number, deadline: number, traits?: RequestTraits): boolean {
     const { group, model } = this.places[queue]!;
-    if (!this.groups[group]!.front.arrive(model, slot, arrivalAt, deadline)) return false;
+    if (!this.groups[group]!.front.arrive(model, slot, arrivalAt, deadline, traits)) return false;
     this.groupOf[slot] = group;
     this.liveRequests++;
     this.publishSoon();
@@ -200,7 +201,7 @@ export class ThreadsClient implements LiveScheduler {
     const lines = Array.from({ length: options.acceleratorsMax }, (): number[] => []);
     const acceleratorOf = new Map<number, number>();
     const front = new ThreadedScheduler(options, memory, new WorkerHost(setup, this.team), {
-      dispatch: (batch, accelerator, model, size, members, execAt, execUs, close, at, openedAt) => {
+      dispatch: (batch, accelerator, model, size, members, execAt, execUs, close, at, openedAt, variant) => {
         lines[accelerator]!.push(batch);
         acceleratorOf.set(batch, accelerator);
         record.group = group;
@@ -212,6 +213,7 @@ export class ThreadsClient implements LiveScheduler {
         record.close = close;
         record.at = at;
         record.openedAt = openedAt;
+        record.variant = variant;
         record.slots.length = 0;
         for (let member = 0; member < size; member++) record.slots.push(members[member]!);
         this.events.dispatched(record);

@@ -6,6 +6,7 @@ import {
   FAIL_NO_ACCELERATOR,
   FAIL_WORKER_CRASHED,
 } from "../../core/outcome.js";
+import { PLAIN } from "../../core/tables/request-table.js";
 import { durationUs, timeUs } from "../../core/time.js";
 import type { Clock } from "../../wire/clock/clock.js";
 import type { ErrorCode } from "../../wire/serving-error.js";
@@ -24,6 +25,7 @@ interface Running extends CommittedBatch {
   readonly batch: number;
   readonly queue: ServedQueue;
   readonly members: readonly InFlight[];
+  readonly variant: number;
 }
 
 export interface LiveBatchesOptions {
@@ -131,6 +133,7 @@ export class LiveBatches {
       batch: record.batch,
       queue,
       members,
+      variant: record.variant,
       dispatchedAt: at,
       predictedUs: record.execUs,
       wasIdle: group.holdsNothing(accelerator),
@@ -157,6 +160,8 @@ export class LiveBatches {
         model: model.spec.name,
         spec: model.spec,
         members: members.map((member) => member.call?.inputs ?? NO_TENSORS),
+        variant: record.variant,
+        kinds: kindsOf(members),
         outputs: outputsWanted(members),
         earliestStartAt: timeUs(record.execAt),
         predictedUs: durationUs(record.execUs),
@@ -173,10 +178,10 @@ export class LiveBatches {
     const { startedAt, finishedAt } = event;
     const now = this.clock.now();
     const running = this.settle(event.batch);
-    const { batch, members, queue } = running;
+    const { batch, members, queue, variant } = running;
     this.scheduler.finished(queue.model.group.index, batch, startedAt, finishedAt);
     for (let index = 0; index < members.length; index++)
-      this.requests.executed(members[index]!, startedAt, finishedAt, event.outputs[index]!, now);
+      this.requests.executed(members[index]!, startedAt, finishedAt, variant, event.outputs[index]!, now);
     this.measure(running, event, now);
   }
 
@@ -249,6 +254,11 @@ export class LiveBatches {
 }
 
 const NO_TENSORS: readonly Tensor[] = [];
+const NO_KINDS: readonly number[] = [];
+
+/** Empty where nobody says any. */
+const kindsOf = (members: readonly InFlight[]): readonly number[] =>
+  members.every(({ traits }) => traits.kind === PLAIN.kind) ? NO_KINDS : members.map(({ traits }) => traits.kind);
 
 /** Names that any member asks for; empty: all. */
 function outputsWanted(members: readonly InFlight[]): readonly string[] {

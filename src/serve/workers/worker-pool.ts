@@ -18,6 +18,10 @@ export interface RunBatch {
   readonly spec?: ModelSpec;
   /** Inputs of each member, unpadded, each with its own batch extent (usually 1). All members are of one share group. */
   readonly members: readonly (readonly Tensor[])[];
+  /** How much work each member gets, or which model of a family runs; 0: there is one. */
+  readonly variant: number;
+  /** App, task or class of each member; empty: nobody says any. */
+  readonly kinds: readonly number[];
   /** Output names wanted by at least one member; empty = all. */
   readonly outputs: readonly string[];
   /** The emulated accelerator starts no earlier; moments of the host's monotonic clock. */

@@ -66,6 +66,12 @@ export class QueueActor implements QueueView {
   private readonly joinedKeys: Int32Array;
   private readonly isJoined: Uint8Array;
   private joinedCount = 0;
+  /** Of the request whose record follows. */
+  private traits = PLAIN;
+  private part = 0;
+  /** The part that was taken over last, by its number over all threads, and what it is called here. */
+  private lastPart = 0;
+  private lastPartHere = 0;
   private now = 0;
   private hasStopped = false;
   private isGreeted = false;
@@ -163,6 +169,10 @@ export class QueueActor implements QueueView {
       case is.ARRIVE:
         this.arrive(a, cells[from + 2]!, cells[from + 3]!, cells[from + 4]!);
         break;
+      case is.TRAITS:
+        this.traits = { kind: a, weight: cells[from + 2]!, dueBy: cells[from + 3]! };
+        this.part = cells[from + 4]!;
+        break;
       case is.CANCEL:
         this.cancel(a);
         break;
@@ -220,16 +230,17 @@ export class QueueActor implements QueueView {
    * find a batch anew for every request was half of what a request cost.
    */
   private arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number): void {
-    const { side, now } = this;
+    const { side, now, traits } = this;
     const heldAt = Math.min(arrivalAt, now);
-    let handle = side.join(key, tag, heldAt, deadline, now);
+    this.traits = PLAIN;
+    let handle = side.join(key, tag, heldAt, deadline, now, traits);
     if (this.isJoined[key] === 0) {
       this.isJoined[key] = 1;
       this.joinedKeys[this.joinedCount++] = key;
     } else if (handle < 0) {
       // Whoever can no longer be in time makes room.
       side.queue(key).refresh(now);
-      handle = side.join(key, tag, heldAt, deadline, now);
+      handle = side.join(key, tag, heldAt, deadline, now, traits);
     }
     if (handle < 0) this.outbox.ended(tag, DROPPED, DROP_QUEUE_FULL, -1, now);
     else this.handleOf[tag] = handle;
@@ -246,16 +257,26 @@ export class QueueActor implements QueueView {
   }
 
   private transfer(key: QueueKey, tag: number, arrivalAt: number, deadline: number, code: number): void {
-    const { requests, now } = this;
-    const handle = requests.add(key, tag, arrivalAt, deadline, deadline, PLAIN);
+    const { requests, now, traits, part } = this;
+    this.traits = PLAIN;
+    this.part = 0;
+    const handle = requests.add(key, tag, arrivalAt, deadline, Math.min(deadline, traits.dueBy), traits);
     if (handle < 0) {
       this.outbox.ended(tag, DROPPED, DROP_QUEUE_FULL, -1, now);
       return;
     }
     requests.retries[handle] = code % is.ALONE;
+    if (part !== 0) requests.setPart(handle, this.partHere(part));
     this.handleOf[tag] = handle;
     if (this.side.queue(key).length >= this.side.specs[key]!.lengthMax) this.side.drop(handle, DROP_QUEUE_FULL, now);
     else this.side.queue(key).returned(handle, code >= is.ALONE, now);
+  }
+
+  /** Members of a part come one after another; elsewhere its number may be another part's. */
+  private partHere(part: number): number {
+    if (part !== this.lastPart) this.lastPartHere = this.side.newPart();
+    this.lastPart = part;
+    return this.lastPartHere;
   }
 
   private handOver(handle: RequestHandle, isAlone: boolean): void {

@@ -85,6 +85,7 @@ export class QueueOutbox {
     cells[offset + 8] = at;
     cells[offset + 9] = turn;
     cells[offset + 10] = openedAt;
+    cells[offset + 11] = batches.variant[batch]!;
     let cell = is.OUT_WIDTH;
     for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!) {
       if (cell === is.OUT_WIDTH) {
@@ -113,6 +114,10 @@ export class QueueOutbox {
     cells[offset + 3] = requests.arrivalAt[handle]!;
     cells[offset + 4] = requests.latestEndAt[handle]!;
     cells[offset + 5] = requests.retries[handle]! + (isAlone ? is.ALONE : 0);
+    cells[offset + 6] = requests.kind[handle]!;
+    cells[offset + 7] = requests.weight[handle]!;
+    cells[offset + 8] = requests.dueAt[handle]!;
+    cells[offset + 9] = requests.part[handle]!;
   }
 
   closed(key: QueueKey): void {

@@ -1,4 +1,5 @@
 import { violated } from "../../core/invariant.js";
+import { PLAIN, type RequestTraits } from "../../core/tables/request-table.js";
 import type { RecordReader, RecordWriter } from "../channel.js";
 import * as is from "../messages.js";
 
@@ -18,14 +19,31 @@ export interface PortSink {
     close: number,
     at: number,
     openedAt: number,
+    variant: number,
     members: Float64Array,
   ): void;
   end(thread: number, tag: number, outcome: number, reason: number, execStartAt: number, at: number): void;
   batchEnded(thread: number, batch: number, startAt: number, endAt: number): void;
   /** The queue is closing: this request waited there and has no queue now. `deadline` is that of its execution. */
-  handed(thread: number, key: number, tag: number, arrivalAt: number, deadline: number, code: number): void;
+  handed(thread: number, request: HandedRequest): void;
   closed(thread: number, key: number): void;
   stopped(thread: number): void;
+}
+
+/** A request that one queue gives up and another takes over. Moments are of execution. */
+export interface HandedRequest {
+  /** Of the queue that it waited in. */
+  readonly key: number;
+  readonly tag: number;
+  readonly arrivalAt: number;
+  readonly deadline: number;
+  /** Retries, + ALONE when it must run alone. */
+  readonly code: number;
+  readonly kind: number;
+  readonly weight: number;
+  readonly dueAt: number;
+  /** The thread's own number of it; 0: none. */
+  readonly part: number;
 }
 
 /** Everything that went through a port, for a replay. */
@@ -79,8 +97,12 @@ export class QueuePort {
   }
 
   /** @param deadline the client's. @returns false when the ring is full: the request has not entered. */
-  arrive(key: number, tag: number, arrivalAt: number, deadline: number): boolean {
+  arrive(key: number, tag: number, arrivalAt: number, deadline: number, traits: RequestTraits = PLAIN): boolean {
     if (this.held.length > 0) return false;
+    if (traits !== PLAIN) {
+      if (this.writer.free < 2) return false;
+      this.write([is.TRAITS, traits.kind, traits.weight, traits.dueBy]);
+    }
     const offset = this.writer.claim();
     if (offset < 0) return false;
     const { cells } = this.writer;
@@ -154,7 +176,7 @@ export class QueuePort {
           }
           this.readMembers(taken + 1, size);
           if (this.record !== null) {
-            this.note(from, 11);
+            this.note(from, 12);
             for (let member = 0; member < size; member++) this.record.commands.push(members[member]!);
           }
           sink.dispatch(
@@ -168,6 +190,7 @@ export class QueuePort {
             cells[from + 7]!,
             cells[from + 8]!,
             cells[from + 10]!,
+            cells[from + 11]!,
             members,
           );
           break;
@@ -194,8 +217,8 @@ export class QueuePort {
           sink.batchEnded(thread, cells[from + 1]!, cells[from + 2]!, cells[from + 3]!);
           break;
         case is.HANDED:
-          this.note(from, 6);
-          sink.handed(thread, cells[from + 1]!, cells[from + 2]!, cells[from + 3]!, cells[from + 4]!, cells[from + 5]!);
+          this.note(from, 10);
+          sink.handed(thread, handedIn(cells, from));
           break;
         case is.CLOSED:
           this.note(from, 2);
@@ -236,3 +259,15 @@ export class QueuePort {
     for (let cell = from; cell < from + count; cell++) this.record.commands.push(this.reader.cells[cell]!);
   }
 }
+
+const handedIn = (cells: Float64Array, from: number): HandedRequest => ({
+  key: cells[from + 1]!,
+  tag: cells[from + 2]!,
+  arrivalAt: cells[from + 3]!,
+  deadline: cells[from + 4]!,
+  code: cells[from + 5]!,
+  kind: cells[from + 6]!,
+  weight: cells[from + 7]!,
+  dueAt: cells[from + 8]!,
+  part: cells[from + 9]!,
+});

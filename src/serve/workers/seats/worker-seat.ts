@@ -335,13 +335,13 @@ export class WorkerSeat {
 
   run(accelerator: number, handle: number, batch: RunBatch): void {
     const slot = accelerator - this.options.first;
-    const { earliestStartAt, predictedUs, model, members, outputs } = batch;
+    const { earliestStartAt, predictedUs, model, members, outputs, variant, kinds } = batch;
     const runMaxUs = batch.spec?.runMaxUs ?? durationUs(0);
     const deadlineAt = batch.deadlineAt ?? earliestStartAt;
     const flight = { batch: batch.batch, model, earliestStartAt, predictedUs, deadlineAt, runMaxUs };
     this.flights.depart(slot, flight, this.clock.now());
     try {
-      this.process!.run({ slot, handle, batch: batch.batch, earliestStartAt, outputs, members });
+      this.process!.run({ slot, handle, batch: batch.batch, earliestStartAt, variant, kinds, outputs, members });
     } catch (error) {
       this.land(slot, batch.batch);
       throw error;
