@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { after, durationUs } from "../core/time.js";
 import { monotonicNow } from "../wire/clock/monotonic-clock.js";
@@ -37,6 +38,21 @@ describe("pacer", () => {
     isOver = true;
     expect(sent).toBe(600);
     expect(Math.max(...sentBeforeTurn.filter((count) => count < 600))).toBe(512);
+  });
+
+  it("sleeping, it keeps a process alive that does nothing else", () => {
+    const file = new URL("../../dist/load/pacer.js", import.meta.url).href;
+    // Moments less than 2 ms apart, which only the sleeping thread waits for.
+    const program = `
+      import { pace } from ${JSON.stringify(file)};
+      const times = Array.from({ length: 20 }, (_, i) => 1000 * i);
+      let sent = 0;
+      const startAt = Math.floor(Number(process.hrtime.bigint() / 1000n)) + 1000;
+      const next = () => times.shift() ?? Infinity;
+      await pace({ next, startAt, giveUpUs: 60e6, isSpinning: false, send: () => sent++ });
+      console.log("sent", sent);`;
+    const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" });
+    expect([child.stdout, child.status], child.stderr).toEqual(["sent 20\n", 0]);
   });
 
   it("gives up at its limit and counts what was still due", async () => {

@@ -45,7 +45,7 @@ export function pace(options: PaceOptions): Promise<{ unsent: number }> {
         reject(error);
       }
     };
-    const timer = isSpinning ? null : new PreciseTimer(turn);
+    const timer = isSpinning ? null : new PreciseTimer(turn, true);
     const wait = (us: number) => {
       if (us > SPIN_WITHIN_US) setTimeout(turn, Math.min(Math.floor((us - 1000) / 1000), 1000));
       else if (us <= 0 || timer === null) setImmediate(turn);

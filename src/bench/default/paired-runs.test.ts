@@ -17,6 +17,28 @@ test("in turn, another first in each pair; all timeouts while they are swept, th
   ]);
 });
 
+test("a void run is made again, as often as is allowed, before its pair is given up", async () => {
+  const order: string[] = [];
+  const runs = await runPairs({ ...plan, pairs: 1, repeatsMax: 2 }, async ({ name }, pair) => {
+    order.push(`${pair} ${name}`);
+    const tried = order.filter((each) => each === `${pair} ${name}`).length;
+    const isVoid = (pair === 0 && name === "eager") || (name === "default" && tried < 2);
+    return { ...counts(tried), void_reason: isVoid ? "late" : null };
+  });
+  expect(order.filter((each) => each.startsWith("0"))).toEqual([
+    ...["0 default", "0 default", "0 eager", "0 eager", "0 eager"],
+  ]);
+  const second = runs.filter(({ pair }) => pair === 1);
+  expect(second.map(({ contender }) => contender)).toEqual([
+    "eager",
+    "eager-again",
+    "timeout-0.1",
+    "timeout-0.5",
+    "default",
+  ]);
+  expect(second.find(({ contender }) => contender === "default")).toMatchObject({ in_time: 2, void_reason: null });
+});
+
 test("a void pair is made up for, as often as is allowed", async () => {
   const voidPairs = async (voids: readonly number[]) => {
     const runs = await runPairs(plan, async ({ name }, pair) => {
@@ -33,7 +55,7 @@ test("a void pair is made up for, as often as is allowed", async () => {
 test("what a void pair seemed to say of timeouts does not count, and does not shorten their sweep", async () => {
   const runs = await runPairs(plan, async ({ name }, pair) => {
     if (pair === 0)
-      return { ...counts(name === "timeout-0.1" ? 99 : 50), void_reason: name === "eager" ? "late" : null };
+      return { ...counts(name === "timeout-0.1" ? 99 : 50), void_reason: name === "timeout-0.5" ? "late" : null };
     return counts(name === "timeout-0.5" ? 60 : 50);
   });
   const timeouts = [0, 1, 2, 3].map((pair) =>

@@ -42,7 +42,7 @@ export interface PairPlan {
   readonly sweepPairs: number;
   readonly timeouts: readonly number[];
   readonly hasControl: boolean;
-  /** Further pairs in place of void ones, at most. */
+  /** Times that a void run is made again, and further pairs in place of void ones, at most. */
   readonly repeatsMax: number;
 }
 
@@ -59,7 +59,14 @@ export async function runPairs(
     const chosen = valid < plan.sweepPairs ? timeouts : [bestOf(timeouts, runs)];
     const turn = rotated([...common, ...chosen], pair);
     const made: PairedRun[] = [];
-    for (const contender of turn) made.push({ pair, contender: contender.name, ...(await run(contender, pair)) });
+    for (const contender of turn) {
+      let counts = await run(contender, pair);
+      for (let again = 0; counts.void_reason !== null && again < plan.repeatsMax; again++)
+        counts = await run(contender, pair);
+      made.push({ pair, contender: contender.name, ...counts });
+      // Whatever the others would do, this pair is not compared.
+      if (counts.void_reason !== null) break;
+    }
     runs.push(...made);
     if (isComparable(made)) valid++;
   }

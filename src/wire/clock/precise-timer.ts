@@ -18,8 +18,14 @@ export class PreciseTimer {
   readonly started: Promise<void>;
   private wakeAt: TimeUs = NEVER;
 
-  /** @param onWake Called at or after the moment last set, never before it; it may set the next. */
-  constructor(private readonly onWake: () => void) {
+  /**
+   * @param onWake Called at or after the moment last set, never before it; it may set the next.
+   * @param keepsAlive The process does not end while the timer is open.
+   */
+  constructor(
+    private readonly onWake: () => void,
+    keepsAlive = false,
+  ) {
     this.moment[0] = Number.POSITIVE_INFINITY;
     this.thread = new Worker(threadFile(import.meta.url, "./timer-thread.js"), {
       workerData: { counter: this.counter, moment: this.moment },
@@ -27,7 +33,7 @@ export class PreciseTimer {
     });
     this.started = new Promise((resolve) => this.thread.once("online", () => resolve()));
     this.thread.on("message", () => this.woken());
-    this.thread.unref();
+    if (!keepsAlive) this.thread.unref();
   }
 
   /** Replaces the moment; NEVER disarms. */
