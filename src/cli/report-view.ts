@@ -28,6 +28,10 @@ export function renderReport(name: string, report: Report): string {
     ["batch", sizes.join(", ")],
     ["utilization", `${formatPercent(report.utilization)}, ${wasted}`],
   ];
+  if (report.utility !== undefined) {
+    const { earned, offered } = report.utility;
+    pairs.push(["utility", `${formatNumber(earned)} of ${formatNumber(offered)}`]);
+  }
   const reasons = renderCounts(report.drops_by_reason);
   if (reasons !== "") pairs.push(["dropped", reasons]);
   const causes = renderCounts(report.failures_by_cause);
@@ -38,6 +42,7 @@ export function renderReport(name: string, report: Report): string {
   const modules = Object.entries(report.per_module);
   if (models.length > 1) parts.push(renderParts("model", models));
   if (modules.length > 0) parts.push(renderParts("module", modules));
+  if (report.per_kind !== undefined) parts.push(renderParts("app", Object.entries(report.per_kind)));
   return parts.join("\n\n");
 }
 

@@ -8,7 +8,6 @@ export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /** Keys of the published format that this version does not implement: refused, never silently ignored. */
 export const RESERVED_KEYS: ReadonlySet<string> = new Set([
-  "apps",
   "by_app",
   "by_gamma",
   "load_ms",

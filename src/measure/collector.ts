@@ -8,6 +8,10 @@ export interface CollectorOptions {
   readonly models: readonly string[];
   /** Modules of pipelines, numbered on after the models: they are in no total. */
   readonly modules?: readonly string[];
+  /** Apps of models, numbered on after the modules: they are in no total. */
+  readonly kinds?: readonly string[];
+  /** Requests are worth something of their own; see worth. */
+  readonly weighs?: boolean;
   /** Requests are counted when they arrive in [warmupUs, endUs), moments of the run's clock. */
   readonly warmupUs: number;
   readonly endUs: number;
@@ -36,6 +40,8 @@ export interface CollectorSnapshot {
   readonly batchSize: readonly HistogramJson[];
   readonly busyUs: readonly number[];
   readonly invalidUs: readonly number[];
+  readonly offered: readonly number[];
+  readonly earned: readonly number[];
   readonly acceleratorBusyUs: readonly number[];
 }
 
@@ -65,6 +71,9 @@ export class OutcomeCollector {
   /** Per model, of the counted interval. */
   readonly #busyUs: Float64Array;
   readonly #invalidUs: Float64Array;
+  /** What requests are worth, of all that arrived and of those that finished. */
+  readonly #offered: Float64Array;
+  readonly #earned: Float64Array;
   /** The batch that was counted last; see batchOf. */
   readonly #lastBatch: Float64Array;
   /** Per accelerator, of the counted interval; grows when accelerators join. */
@@ -85,13 +94,15 @@ export class OutcomeCollector {
     this.#columns = this.#columnCauses + this.#causes.length;
     this.#columnCancelled = COLUMN_REASONS + this.#reasons.indexOf(DROP_REASONS[DROP_CANCELLED]);
     invariant(this.#columnCancelled >= COLUMN_REASONS, "drop reasons must have 'cancelled': it is left out of rates");
-    const names = [...options.models, ...(options.modules ?? [])];
+    const names = [...options.models, ...(options.modules ?? []), ...(options.kinds ?? [])];
     this.#counts = new Float64Array(names.length * this.#columns);
     this.#latency = names.map(() => new Histogram());
     this.#queueDelay = names.map(() => new Histogram());
     this.#batchSize = names.map(() => new Histogram());
     this.#busyUs = new Float64Array(names.length);
     this.#invalidUs = new Float64Array(names.length);
+    this.#offered = new Float64Array(names.length);
+    this.#earned = new Float64Array(names.length);
     this.#lastBatch = new Float64Array(names.length);
     this.#acceleratorBusyUs = new Float64Array(Math.max(1, options.accelerators));
   }
@@ -128,6 +139,13 @@ export class OutcomeCollector {
       this.#counts[row + this.#columnCauses + reasonOrCause]! += 1;
     }
     if (execStartAt >= 0) this.#queueDelay[model]!.record(execStartAt - arrivalAt);
+  }
+
+  /** Beside `end`, where requests are worth something of their own. */
+  worth(row: number, weight: number, isFinished: boolean, arrivalAt: number): void {
+    if (arrivalAt < this.#warmupUs || arrivalAt >= this.#endUs) return;
+    this.#offered[row]! += weight;
+    if (isFinished) this.#earned[row]! += weight;
   }
 
   /**
@@ -212,6 +230,8 @@ export class OutcomeCollector {
       batchSize: this.#batchSize.map((histogram) => histogram.toJSON()),
       busyUs: [...this.#busyUs],
       invalidUs: [...this.#invalidUs],
+      offered: [...this.#offered],
+      earned: [...this.#earned],
       acceleratorBusyUs: [...this.#acceleratorBusyUs],
     };
   }
@@ -227,6 +247,8 @@ export class OutcomeCollector {
     addTo(this.#counts, other.counts);
     addTo(this.#busyUs, other.busyUs);
     addTo(this.#invalidUs, other.invalidUs);
+    addTo(this.#offered, other.offered);
+    addTo(this.#earned, other.earned);
     addTo(this.#acceleratorBusyUs, other.acceleratorBusyUs);
     mergeInto(this.#latency, other.latency);
     mergeInto(this.#queueDelay, other.queueDelay);
@@ -237,9 +259,9 @@ export class OutcomeCollector {
     const models = this.#options.models.map((_, model) => model);
     const perModel: Record<string, OutcomeNumbers> = {};
     for (const model of models) perModel[this.#options.models[model]!] = this.#numbers([model]);
-    const perModule: Record<string, OutcomeNumbers> = {};
-    for (const [index, name] of (this.#options.modules ?? []).entries())
-      perModule[name] = this.#numbers([models.length + index]);
+    const { modules = [], kinds = [] } = this.#options;
+    const rowsOf = (names: readonly string[], first: number): Record<string, OutcomeNumbers> =>
+      Object.fromEntries(names.map((name, index) => [name, this.#numbers([first + index])]));
     return {
       policy: meta.policy,
       seeds: meta.seed === undefined ? [] : [meta.seed],
@@ -247,7 +269,8 @@ export class OutcomeCollector {
       warmup_s: meta.warmupS ?? this.#warmupUs / 1e6,
       ...this.#numbers(models),
       per_model: perModel,
-      per_module: perModule,
+      per_module: rowsOf(modules, models.length),
+      ...(kinds.length === 0 ? {} : { per_kind: rowsOf(kinds, models.length + modules.length) }),
     };
   }
 
@@ -297,6 +320,14 @@ export class OutcomeCollector {
       batch_size: batchSizes(mergeAll(models.map((model) => this.#batchSize[model]!))),
       drops_by_reason: dropsByReason,
       failures_by_cause: failuresByCause,
+      ...(this.#options.weighs
+        ? {
+            utility: {
+              offered: models.reduce((all, row) => all + this.#offered[row]!, 0),
+              earned: models.reduce((all, row) => all + this.#earned[row]!, 0),
+            },
+          }
+        : {}),
     };
   }
 

@@ -49,6 +49,13 @@ export interface OutcomeNumbers {
   readonly drops_by_reason: Readonly<Record<string, number>>;
   /** Causes that occurred. */
   readonly failures_by_cause: Readonly<Record<string, number>>;
+  /** What requests are worth that arrived, and those of them that finished. Where an app of the scenario says what it is worth. */
+  readonly utility?: Utility;
+}
+
+export interface Utility {
+  readonly offered: number;
+  readonly earned: number;
 }
 
 export interface SeedStatistics {
@@ -96,6 +103,8 @@ export interface Report extends OutcomeNumbers {
   readonly warmup_s: number;
   readonly per_model: Readonly<Record<string, OutcomeNumbers>>;
   readonly per_module: Readonly<Record<string, OutcomeNumbers>>;
+  /** By model/app, where models of the scenario have apps. */
+  readonly per_kind?: Readonly<Record<string, OutcomeNumbers>>;
   /** Of one run with a scenario's `autoscale`. */
   readonly autoscale?: AutoscaleReport;
   /** Over several seeds: number (dotted where nested, `latency_ms.p99`) -> mean and sd. */
@@ -129,6 +138,7 @@ export function conservation(report: Report): string[] {
   check("all models", report);
   for (const [name, numbers] of Object.entries(report.per_model)) check(`model ${name}`, numbers);
   for (const [name, numbers] of Object.entries(report.per_module)) check(`module ${name}`, numbers);
+  for (const [name, numbers] of Object.entries(report.per_kind ?? {})) check(`app ${name}`, numbers);
   const models = Object.values(report.per_model);
   if (models.length > 0) {
     for (const field of COUNTS) {
@@ -164,6 +174,9 @@ export function combineReports(reports: readonly Report[]): Report {
     ...combineNumbers(reports),
     per_model: combineGroups(reports.map((report) => report.per_model)),
     per_module: combineGroups(reports.map((report) => report.per_module)),
+    ...(first.per_kind === undefined
+      ? {}
+      : { per_kind: combineGroups(reports.map((report) => report.per_kind ?? {})) }),
     stats: seedStatistics(reports),
   };
 }
@@ -221,6 +234,14 @@ function combineNumbers(runs: readonly OutcomeNumbers[]): OutcomeNumbers {
       FAIL_CAUSES,
       runs.map((run) => run.failures_by_cause),
     ),
+    ...(runs[0]?.utility === undefined
+      ? {}
+      : {
+          utility: {
+            offered: sum(runs.map((run) => run.utility?.offered ?? 0)),
+            earned: sum(runs.map((run) => run.utility?.earned ?? 0)),
+          },
+        }),
   };
 }
 

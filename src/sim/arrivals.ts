@@ -8,6 +8,8 @@ export interface Arrivals {
   /** Time of the next request, Infinity when there is none, and its model; beyond all models its pipeline. */
   at: number;
   model: number;
+  /** Its app; -1: the load does not name one. */
+  app: number;
   advance(): void;
 }
 
@@ -124,6 +126,7 @@ class Renewal {
 class MergedArrivals implements Arrivals {
   at = Number.POSITIVE_INFINITY;
   model = -1;
+  app = -1;
   private readonly heap: IndexedHeap;
   private readonly renewals: readonly Renewal[];
   private readonly models: readonly number[];
@@ -154,6 +157,7 @@ class MergedArrivals implements Arrivals {
 class ReplayArrivals implements Arrivals {
   at = Number.POSITIVE_INFINITY;
   model = -1;
+  app = -1;
   private index = -1;
   private readonly replay: Extract<ExpandedArrivals, { kind: "replay" }>;
 
@@ -166,5 +170,6 @@ class ReplayArrivals implements Arrivals {
     const index = ++this.index;
     this.at = index < this.replay.atUs.length ? this.replay.atUs[index]! : Number.POSITIVE_INFINITY;
     this.model = index < this.replay.model.length ? this.replay.model[index]! : -1;
+    this.app = this.replay.app?.[index] ?? -1;
   }
 }

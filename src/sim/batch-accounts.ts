@@ -10,18 +10,25 @@ export class BatchAccounts {
   private readonly collector: OutcomeCollector;
   private readonly rows: Int32Array;
   private readonly pipelines: SimulatedPipelines | null;
+  private readonly kindRows: Int32Array;
   private number = 0;
 
-  /** @param rows by model. */
-  constructor(collector: OutcomeCollector, rows: Int32Array, pipelines: SimulatedPipelines | null) {
+  /** @param rows by model. @param kindRows by model, of its first app; -1: it has none. */
+  constructor(
+    collector: OutcomeCollector,
+    rows: Int32Array,
+    kindRows: Int32Array,
+    pipelines: SimulatedPipelines | null,
+  ) {
     this.collector = collector;
     this.rows = rows;
+    this.kindRows = kindRows;
     this.pipelines = pipelines;
   }
 
   ended(batch: BatchId, startAt: number, endAt: number, group: SimulatedGroup): void {
     const { batches, requests } = group.scheduler;
-    if (this.pipelines?.serves(group.models[batches.queue[batch]!]!)) {
+    if (this.isByMembers(group.models[batches.queue[batch]!]!)) {
       this.byMembers(batch, startAt, endAt, false, group);
       return;
     }
@@ -35,8 +42,12 @@ export class BatchAccounts {
   /** What ran of it was for nothing. */
   lost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void {
     const { queue, size } = group.scheduler.batches;
-    if (this.pipelines?.serves(group.models[queue[batch]!]!)) this.byMembers(batch, startAt, at, true, group);
+    if (this.isByMembers(group.models[queue[batch]!]!)) this.byMembers(batch, startAt, at, true, group);
     else this.spent(batch, startAt, at, size[batch]!, group);
+  }
+
+  private isByMembers(model: number): boolean {
+    return this.kindRows[model]! >= 0 || this.pipelines?.serves(model) === true;
   }
 
   private spent(batch: BatchId, startAt: number, endAt: number, invalid: number, group: SimulatedGroup): void {
@@ -45,12 +56,14 @@ export class BatchAccounts {
     this.collector.batch(row, accelerator[batch]! + group.first, size[batch]!, startAt, endAt, invalid);
   }
 
-  /** Of a batch that may hold parts of pipelines: whether a part's time was well spent is known when its request ends. */
+  /** Of a batch whose members are of several accounts (apps, parts of pipelines). Whether a part's time was well spent is known when its request ends. */
   private byMembers(batch: BatchId, startAt: number, endAt: number, isLost: boolean, group: SimulatedGroup): void {
     const { collector } = this;
     const { batches, requests } = group.scheduler;
     const size = batches.size[batch]!;
-    const row = this.rows[group.models[batches.queue[batch]!]!]!;
+    const model = group.models[batches.queue[batch]!]!;
+    const row = this.rows[model]!;
+    const kindRow = this.kindRows[model]!;
     const shareUs = collector.occupied(batches.accelerator[batch]! + group.first, startAt, endAt) / size;
     this.number++;
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
@@ -60,6 +73,9 @@ export class BatchAccounts {
         const isInvalid = isLost || requests.latestEndAt[member]! < endAt || requests.state[member] === ABANDONED;
         collector.share(row, shareUs, isInvalid);
         collector.batchOf(row, size, startAt, this.number);
+        if (kindRow < 0) continue;
+        collector.share(kindRow + requests.kind[member]!, shareUs, isInvalid);
+        collector.batchOf(kindRow + requests.kind[member]!, size, startAt, this.number);
       }
     }
   }

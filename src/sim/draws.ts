@@ -30,7 +30,12 @@ function scrambled(value: number): number {
 
 /** Position in ascending cumulative weights (the last is 1) that a uniform number falls on. */
 export function pick(cumulative: Float64Array, uniform: number): number {
-  let position = 0;
-  while (position < cumulative.length - 1 && uniform >= cumulative[position]!) position++;
-  return position;
+  let low = 0;
+  let high = cumulative.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (uniform < cumulative[middle]!) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }

@@ -10,6 +10,7 @@ import { type PipelineDriver, System } from "../system/system.js";
 import { accountRows } from "./account-rows.js";
 import { Draws, pick } from "./draws.js";
 import type { EventLines, EventMember } from "./event-lines.js";
+import type { TrueTimes } from "./true-times.js";
 
 /** Requests of one pipeline and parts of them at a time, far above what deadlines let live. */
 const FRAMES_MAX = 4_000_000;
@@ -26,6 +27,7 @@ export class SimulatedPipelines {
     system: System,
     collector: OutcomeCollector,
     lines: EventLines | null,
+    truth: TrueTimes | null,
     seed: number,
   ) {
     this.system = system;
@@ -35,7 +37,7 @@ export class SimulatedPipelines {
     this.pipelines = scenario.pipelines!.map((pipeline, index) => {
       for (const { model } of pipeline.modules) this.isServed[model] = 1;
       const places = { row: rows.rowOfPipeline[index]!, firstModule: rows.rowOfModules[index]! };
-      const line = new SimulatedPipeline(pipeline, places, collector, lines, seed);
+      const line = new SimulatedPipeline(pipeline, places, collector, lines, truth, seed);
       line.flow = system.addPipeline(
         {
           pipeline: new Pipeline(pipeline.modules),
@@ -64,6 +66,11 @@ export class SimulatedPipelines {
 
   memberOf(tag: number): EventMember {
     return this.pipelines[System.pipelineOf(tag)]!.memberOf(System.partOf(tag));
+  }
+
+  /** Time of a part alone. */
+  aloneUs(tag: number, model: number, app: number): number {
+    return this.pipelines[System.pipelineOf(tag)]!.aloneUs(System.partOf(tag), model, app);
   }
 
   partEnded(
@@ -104,6 +111,7 @@ class SimulatedPipeline implements PipelineDriver {
   private readonly collector: OutcomeCollector;
   private readonly accounts: PipelineAccounts;
   private readonly lines: EventLines | null;
+  private readonly truth: TrueTimes | null;
   private readonly row: number;
   private readonly firstModule: number;
   private readonly draws: readonly Draws[];
@@ -113,11 +121,13 @@ class SimulatedPipeline implements PipelineDriver {
     { row, firstModule }: { readonly row: number; readonly firstModule: number },
     collector: OutcomeCollector,
     lines: EventLines | null,
+    truth: TrueTimes | null,
     seed: number,
   ) {
     this.pipeline = pipeline;
     this.collector = collector;
     this.lines = lines;
+    this.truth = truth;
     this.row = row;
     this.firstModule = firstModule;
     this.accounts = new PipelineAccounts(collector, row, firstModule, pipeline.modules.length);
@@ -147,6 +157,11 @@ class SimulatedPipeline implements PipelineDriver {
     collector.batchOf(this.firstModule + module, size, startAt, batch);
   }
 
+  aloneUs(part: Part, model: number, app: number): number {
+    const { flow } = this;
+    return this.truth!.aloneUs(model, app, flow.tag[flow.requestOf(part)]!, flow.pathOf(part));
+  }
+
   memberOf(part: Part): EventMember {
     const { flow, pipeline } = this;
     return { request: flow.tag[flow.requestOf(part)]!, module: pipeline.modules[flow.moduleOf(part)]!.name };
@@ -154,8 +169,10 @@ class SimulatedPipeline implements PipelineDriver {
 
   // PipelineDriver
 
-  kindOf(): number {
-    return 0;
+  kindOf(part: Part): number {
+    const { flow, pipeline } = this;
+    const { model } = pipeline.modules[flow.moduleOf(part)]!;
+    return this.truth?.appOf(model, flow.tag[flow.requestOf(part)]!, flow.pathOf(part)) ?? 0;
   }
 
   partRefused(part: Part, at: number): void {
@@ -175,7 +192,9 @@ class SimulatedPipeline implements PipelineDriver {
     const { accounts, flow } = this;
     this.lines?.ended(this.pipeline.name, { request: flow.tag[request]! }, outcome, reason, at);
     accounts.closed(request, outcome === FINISHED);
-    this.collector.end(this.row, outcome as 0, reason, flow.arrivalAt[request]!, accounts.startOf(request), at);
+    const arrivalAt = flow.arrivalAt[request]!;
+    this.collector.end(this.row, outcome as 0, reason, arrivalAt, accounts.startOf(request), at);
+    this.collector.worth(this.row, 1, outcome === FINISHED, arrivalAt);
   }
 
   requestEntered(request: FlowRequest): void {

@@ -1,6 +1,6 @@
 import { type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
 import { ProfiledLatency } from "../core/latency/latency.js";
-import { DROP_QUEUE_FULL, DROPPED } from "../core/outcome.js";
+import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { Policy } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
 import type { AcceleratorId } from "../core/tables/accelerator-table.js";
@@ -9,7 +9,7 @@ import type { RequestHandle } from "../core/tables/request-table.js";
 import { type CollectorSnapshot, OutcomeCollector } from "../measure/collector.js";
 import type { Report } from "../measure/report.js";
 import { type Route, System } from "../system/system.js";
-import { accountRows } from "./account-rows.js";
+import { accountRows, weighs } from "./account-rows.js";
 import { createArrivals } from "./arrivals.js";
 import { Attendance } from "./attendance.js";
 import { BatchAccounts } from "./batch-accounts.js";
@@ -17,6 +17,7 @@ import { EventLines, type EventListener, type EventMember } from "./event-lines.
 import type { Fleet } from "./fleet.js";
 import { type GroupSink, SimulatedGroup } from "./simulated-group.js";
 import { SimulatedPipelines } from "./simulated-pipelines.js";
+import { TrueTimes } from "./true-times.js";
 
 /** Waiting requests of one model beyond which a simulated queue is full; far above what deadlines let wait. */
 const QUEUE_LENGTH_MAX = 1_000_000;
@@ -43,6 +44,10 @@ export class Simulation implements GroupSink {
   private readonly routes: readonly Route[];
   /** Row of a model in the collector. */
   private readonly rows: Int32Array;
+  /** Row of a model's first app; -1: it has none. */
+  private readonly kindRows: Int32Array;
+  /** Null: all batches take what their profiles say. */
+  private readonly truth: TrueTimes | null;
   private tags = 0;
 
   /** @param policies one for each group. @param onEvent told of all that happens. */
@@ -57,11 +62,15 @@ export class Simulation implements GroupSink {
       (group, index) => new SimulatedGroup({ ...group, policy: ofGroups[index]!, learn }, this),
     );
     this.scheduler = this.groups[0]!.scheduler;
-    const { models, modules, rowOfModel } = accountRows(scenario);
+    const { models, modules, kinds, rowOfModel, rowOfKinds } = accountRows(scenario);
     this.rows = rowOfModel;
+    this.kindRows = rowOfKinds;
+    this.truth = TrueTimes.of(scenario, seed);
     this.collector = new OutcomeCollector({
       models,
       modules,
+      kinds,
+      weighs: weighs(scenario),
       warmupUs: scenario.warmupUs,
       endUs: scenario.durationUs,
       accelerators: scenario.accelerators.length,
@@ -88,9 +97,10 @@ export class Simulation implements GroupSink {
             ),
             this.collector,
             this.lines,
+            this.truth,
             seed,
           );
-    this.accounts = new BatchAccounts(this.collector, this.rows, this.pipelines);
+    this.accounts = new BatchAccounts(this.collector, this.rows, rowOfKinds, this.pipelines);
     this.attendance = new Attendance(scenario, this.groups);
     this.fleet = this.attendance.fleet;
   }
@@ -137,7 +147,7 @@ export class Simulation implements GroupSink {
       } else if (arrivalAt <= wakeAt) {
         now = Math.max(now, arrivalAt);
         const { model } = arrivals;
-        if (model < models.length) this.arrive(model, sloUs[model]!, now);
+        if (model < models.length) this.arrive(model, arrivals.app, sloUs[model]!, now);
         else pipelines!.enter(model - models.length, this.tags++, now);
         arrivals.advance();
       } else {
@@ -165,12 +175,14 @@ export class Simulation implements GroupSink {
     };
   }
 
-  private arrive(model: number, sloUs: number, at: number): void {
+  private arrive(model: number, app: number, sloUs: number, at: number): void {
     const tag = this.tags++;
     this.fleet?.countArrival(model);
     this.lines?.arrived(this.scenario.models[model]!.name, tag, at, at + sloUs);
     const { group, key } = this.routes[model]!;
-    if (this.groups[group]!.scheduler.arrive(key, tag, at, at + sloUs, at)) return;
+    const traits = this.truth?.traitsOf(model, tag, app);
+    if (this.groups[group]!.scheduler.arrive(key, tag, at, at + sloUs, at, traits)) return;
+    if (traits !== undefined) this.kindEnded(model, traits.kind, traits.weight, DROPPED, DROP_QUEUE_FULL, at, -1, at);
     this.lines?.ended(this.scenario.models[model]!.name, { request: tag }, DROPPED, DROP_QUEUE_FULL, at);
     this.collector.end(this.rows[model]!, DROPPED, DROP_QUEUE_FULL, at, -1, at);
     this.fleet?.countEnd(model, DROPPED, DROP_QUEUE_FULL);
@@ -181,8 +193,40 @@ export class Simulation implements GroupSink {
   dispatch(batch: BatchId, accelerator: AcceleratorId, at: number, group = this.groups[0]!): void {
     const { batches } = group.scheduler;
     const model = group.models[batches.queue[batch]!]!;
-    const profiledUs = this.scenario.models[model]!.execUs[batches.executedSize[batch]!]!;
-    group.accelerators.run(accelerator, batch, batches.execAt[batch]!, profiledUs, at);
+    const us = this.truth?.has(model)
+      ? this.trueUs(batch, model, group)
+      : this.scenario.models[model]!.execUs[batches.executedSize[batch]!]!;
+    group.accelerators.run(accelerator, batch, batches.execAt[batch]!, us, at);
+  }
+
+  /** By what its members are; planners do not know. */
+  private trueUs(batch: BatchId, model: number, { scheduler: { batches, requests } }: SimulatedGroup): number {
+    const truth = this.truth!;
+    let longestUs = 0;
+    for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
+      const tag = requests.tag[member]!;
+      const kind = requests.kind[member]!;
+      const us = System.isPart(tag) ? this.pipelines!.aloneUs(tag, model, kind) : truth.aloneUs(model, kind, tag, 0);
+      longestUs = Math.max(longestUs, us);
+    }
+    return truth.batchUs(model, batches.executedSize[batch]!, longestUs);
+  }
+
+  private kindEnded(
+    model: number,
+    kind: number,
+    weight: number,
+    outcome: number,
+    reason: number,
+    arrivalAt: number,
+    execStartAt: number,
+    at: number,
+  ): void {
+    const { collector } = this;
+    const row = this.kindRows[model]! + kind;
+    collector.end(row, outcome as 0, reason, arrivalAt, execStartAt, at);
+    collector.worth(row, weight, outcome === FINISHED, arrivalAt);
+    collector.worth(this.rows[model]!, weight, outcome === FINISHED, arrivalAt);
   }
 
   end(
@@ -200,7 +244,12 @@ export class Simulation implements GroupSink {
     }
     const model = group.models[requests.queue[request]!]!;
     this.lines?.ended(this.scenario.models[model]!.name, { request: requests.tag[request]! }, outcome, reason, at);
-    this.collector.end(this.rows[model]!, outcome as 0, reason, requests.arrivalAt[request]!, execStartAt, at);
+    const arrivalAt = requests.arrivalAt[request]!;
+    this.collector.end(this.rows[model]!, outcome as 0, reason, arrivalAt, execStartAt, at);
+    if (this.kindRows[model]! >= 0) {
+      const weight = requests.weight[request]!;
+      this.kindEnded(model, requests.kind[request]!, weight, outcome, reason, arrivalAt, execStartAt, at);
+    } else if (this.truth !== null) this.collector.worth(this.rows[model]!, 1, outcome === FINISHED, arrivalAt);
     this.fleet?.countEnd(model, outcome, reason);
   }
 

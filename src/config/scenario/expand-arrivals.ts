@@ -28,6 +28,7 @@ export type ExpandedArrivals =
       readonly atUs: Float64Array;
       /** Index of the model; beyond all models that of the pipeline. */
       readonly model: Int32Array;
+      /** Index in the apps of its model, -1 where that has none; in appNames where no model has any. Null: apps are drawn. */
       readonly app: Int32Array | null;
       readonly appNames: readonly string[];
     };
@@ -36,6 +37,8 @@ export type ExpandedArrivals =
 export interface ScenarioData {
   readonly trace?: RateTrace;
   readonly replay?: Replay;
+  /** Values (ms) of the files that apps name. */
+  readonly times?: ReadonlyMap<string, readonly number[]>;
 }
 
 /** What says how much of the load is a model's or a pipeline's. */

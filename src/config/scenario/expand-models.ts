@@ -2,7 +2,8 @@
 import { type DurationUs, sloUsFromMs, workUsFromMs } from "../../core/time.js";
 import { nearest } from "../config-error.js";
 import type { IssueList } from "../source.js";
-import type { Modulation } from "./expand-arrivals.js";
+import { type ExpandedApp, expandApps } from "./apps/expand-apps.js";
+import type { Modulation, ScenarioData } from "./expand-arrivals.js";
 import { BATCH_SIZE_MAX, MODELS_MAX, type Scenario, type ScenarioModel } from "./scenario-schema.js";
 import { isStrong, ZOO } from "./zoo.js";
 import { zooMemoryMb } from "./zoo-sizes.js";
@@ -21,6 +22,10 @@ export interface ExpandedModel {
   readonly rateRps: number;
   /** Its own changes of rate; absent: those of all models. */
   readonly modulation?: Modulation;
+  /** Kinds of its requests with true times of their own; absent: batches take execUs. */
+  readonly apps?: readonly ExpandedApp[];
+  /** True time of a batch of k whose longest member takes l alone: c0Us + c1 * k * l. Absent: l * execUs[k] / execUs[1]. */
+  readonly batchTime?: { readonly c0Us: number; readonly c1: number };
   /** Megabytes of the loaded model; absent where not given. Only planning reads this and the two below. */
   readonly memoryMb?: number;
   /** Megabytes that a run needs beside. */
@@ -107,12 +112,13 @@ const execUsOf = ({ profile }: ScenarioModel, b: number): number =>
 export const soonestUsOf = (model: ScenarioModel, { delayUs, fastestScale }: Host): number =>
   Math.ceil(execUsOf(model, 1) * fastestScale) + delayUs;
 
-/** @param innerSloUs of a model that only modules of pipelines ask for. */
+/** @param innerSloUs of a model that only modules of pipelines ask for. @param data times of apps that are in files. */
 export function expandModel(
   { model, index }: WrittenModel,
   rateRps: number,
   host: Host,
   innerSloUs: DurationUs | undefined,
+  data: ScenarioData,
   issues: IssueList,
 ): ExpandedModel {
   const sloUs = innerSloUs ?? sloUsFromMs(model.slo_ms!);
@@ -139,6 +145,10 @@ export function expandModel(
     sloUs,
     rateRps,
     ...(innerSloUs === undefined ? {} : { isInner: true }),
+    ...(model.apps === undefined ? {} : { apps: expandApps(model.apps, (file) => data.times?.get(file) ?? []) }),
+    ...(model.batch_time === undefined
+      ? {}
+      : { batchTime: { c0Us: model.batch_time.c0_ms * 1000, c1: model.batch_time.c1 } }),
     ...(host.group === 0 ? {} : { group: host.group }),
     ...(model.memory_mb === undefined ? {} : { memoryMb: model.memory_mb }),
     ...(model.dynamic_memory_mb === undefined ? {} : { dynamicMb: model.dynamic_memory_mb }),

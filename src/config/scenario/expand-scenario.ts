@@ -4,6 +4,7 @@ import { type AutoscaleOptions, autoscaleOptions } from "../autoscale.js";
 import { ConfigError } from "../config-error.js";
 import { type PolicyOptions, validatePolicyOptions } from "../policy-options.js";
 import { IssueList, type Source, sourceOf } from "../source.js";
+import { replayedApps } from "./apps/expand-apps.js";
 import {
   type ExpandedArrivals,
   expandArrivals,
@@ -171,6 +172,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
           rateRps,
           hostOf(entry.model.group),
           inner ? (innerSlos[i] ?? durationUs(1)) : undefined,
+          data,
           issues,
         );
     const steps = modelSteps(entry.model.steps, runUs);
@@ -187,7 +189,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
       `rate times duration must be at most ${REQUESTS_EXPECTED_MAX} requests; was ${Math.round(expected)}`,
     );
   }
-  const arrivals = expandArrivals(
+  const loads = expandArrivals(
     scenario,
     data,
     modulation,
@@ -195,6 +197,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     runUs,
     issues,
   );
+  const arrivals = loads.kind === "replay" ? { ...loads, app: replayedApps(loads, models, issues) } : loads;
   const faults = expandFaults(scenario.faults, accelerators.length, issues);
   const policyOptions = validatePolicyOptions(policy, scenario.policy_options, ["policy_options"], issues, models);
   issues.throwIfAny();

@@ -2,6 +2,7 @@
 import { formatPath, formatValue } from "../config-error.js";
 import { validatePolicyOptions } from "../policy-options.js";
 import type { IssueList } from "../source.js";
+import { checkApps } from "./apps/expand-apps.js";
 import { type Entrance, entrancesOf } from "./pipelines/entrances.js";
 import { checkGroups, checkPipelines } from "./pipelines/pipeline-rules.js";
 import type { Scenario, ScenarioAccelerators } from "./scenario-schema.js";
@@ -29,6 +30,7 @@ function checkModels(scenario: Scenario, issues: IssueList): void {
   }
   models.forEach((model, index) => {
     checkSteps(scenario, index, issues);
+    checkApps(model, ["models", index], issues);
     if (!("table_ms" in model.profile)) {
       const { alpha_ms: alphaMs, beta_ms: betaMs } = model.profile;
       if (alphaMs + betaMs <= 0) {

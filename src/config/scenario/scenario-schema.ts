@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { POLICY_NAMES } from "../../policies/registry.js";
 import { autoscaleKeys } from "../autoscale.js";
+import { apps, batchTime } from "./apps/app-schema.js";
 import { nameSchema } from "./name.js";
 import { pipelines } from "./pipelines/pipeline-schema.js";
 import { ZOO_NAMES } from "./zoo.js";
@@ -143,6 +144,8 @@ const model = z.strictObject({
       "Changes of this model's rate, in order of time: factors of its rate_rps or of its part of arrivals.rate_rps. " +
         "Excludes arrivals.steps, traces and replays.",
     ),
+  apps: apps.optional(),
+  batch_time: batchTime.optional(),
   memory_mb: z
     .number()
     .min(0)

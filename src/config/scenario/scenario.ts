@@ -6,7 +6,7 @@ import { validate } from "../validate.js";
 import { type ExpandedScenario, expandScenario, type ScenarioData, withRate } from "./expand-scenario.js";
 import { checkScenario } from "./scenario-rules.js";
 import { type Scenario, scenarioSchema } from "./scenario-schema.js";
-import { readRateTrace, readReplay, resolveDataFile } from "./traces.js";
+import { readRateTrace, readReplay, readTimes, resolveDataFile } from "./traces.js";
 
 export type { ExpandedFault } from "./expand-faults.js";
 export {
@@ -64,9 +64,15 @@ export function loadScenarioFrom(source: Source, overrides: ScenarioOverrides = 
 
 function readScenarioData(scenario: Scenario, file: string, dataDir: string | null): ScenarioData {
   const { trace, replay } = scenario.arrivals;
-  if (trace !== undefined) return { trace: readRateTrace(resolveDataFile(trace, file, dataDir)) };
-  if (replay !== undefined) return { replay: readReplay(resolveDataFile(replay, file, dataDir)) };
-  return {};
+  const times = new Map<string, readonly number[]>();
+  for (const { time } of (scenario.models ?? []).flatMap(({ apps = [] }) => apps))
+    if ("file" in time && !times.has(time.file))
+      times.set(time.file, readTimes(resolveDataFile(time.file, file, dataDir)));
+  return {
+    ...(times.size === 0 ? {} : { times }),
+    ...(trace === undefined ? {} : { trace: readRateTrace(resolveDataFile(trace, file, dataDir)) }),
+    ...(replay === undefined ? {} : { replay: readReplay(resolveDataFile(replay, file, dataDir)) }),
+  };
 }
 
 function override(scenario: Scenario, overrides: ScenarioOverrides): Scenario {

@@ -149,6 +149,20 @@ export function parseReplay(text: string, file: string): Replay {
   };
 }
 
+/** Reads a column `ms` of execution times. @throws ConfigError with line, bound, value. */
+export function readTimes(file: string): number[] {
+  const rows = new CsvRows(readText(file, TRACE_BYTES_MAX), file);
+  const header = rows.header();
+  const column = rows.column(header, ["ms"]);
+  const times: number[] = [];
+  for (let cells = rows.next(header.length); cells !== null; cells = rows.next(header.length)) {
+    if (times.length >= TRACE_ROWS_MAX) throw rows.error("", `must have at most ${TRACE_ROWS_MAX} rows`);
+    times.push(rows.number(cells[column]!, "ms", 1e-3, 3_600_000));
+  }
+  if (times.length === 0) throw rows.error("", "must have at least one time");
+  return times;
+}
+
 class NameIndex {
   readonly names: string[] = [];
   readonly #index = new Map<string, number>();

@@ -1,0 +1,82 @@
+/** Apps of a model: kinds of requests whose true times differ, apart from the profile that planners believe. */
+import { z } from "zod";
+import { nameSchema } from "../name.js";
+
+const MS_MAX = 3_600_000;
+const APPS_MAX = 1000;
+const ms = z.number().min(0).max(MS_MAX);
+const spread = {
+  mean_ms: z.number().gt(0).max(MS_MAX).describe("Mean, milliseconds."),
+  sd_ms: ms.describe("Standard deviation, milliseconds."),
+};
+const weights = z.array(z.number().min(0).max(1e9)).min(1).max(100_000);
+
+const time = z.union([
+  z.strictObject({ constant_ms: z.number().gt(0).max(MS_MAX).describe("Every request takes as long.") }),
+  z.strictObject({ normal: z.strictObject(spread).describe("Normal, cut off at 1 µs.") }),
+  z.strictObject({ lognormal: z.strictObject(spread).describe("Lognormal of this mean and standard deviation.") }),
+  z.strictObject({
+    modes: z
+      .array(
+        z.strictObject({ weight: z.number().gt(0).max(1e9).default(1).describe("How often it occurs."), ...spread }),
+      )
+      .min(1)
+      .max(100)
+      .describe("One of several normal distributions for each request."),
+  }),
+  z.strictObject({
+    histogram: z
+      .strictObject({
+        edges_ms: z.array(ms).min(2).max(100_001).describe("Edges of the bins, ascending."),
+        weights: weights.describe(
+          "How often each bin occurs: one fewer than edges. Within a bin all times are equally likely.",
+        ),
+      })
+      .describe("Measured times, as often as they occurred."),
+  }),
+  z.strictObject({
+    values_ms: z.array(z.number().gt(0).max(MS_MAX)).min(1).max(100_000).describe("One of these, equally likely."),
+  }),
+  z.strictObject({
+    file: z
+      .string()
+      .min(1)
+      .max(1024)
+      .describe("CSV with a column ms: one of its values, equally likely. Found like a trace."),
+  }),
+]);
+
+export const apps = z
+  .array(
+    z.strictObject({
+      name: nameSchema.describe("Unique in the model; per_kind shows it as model/app, and replays name it."),
+      share: z
+        .number()
+        .gt(0)
+        .max(1e9)
+        .default(1)
+        .describe("Weight among the model's requests. Not read with a replay that has apps."),
+      utility: z
+        .number()
+        .min(0)
+        .max(1e9)
+        .optional()
+        .describe("What a request is worth that finishes. Where an app says so, reports have utility. Default 1."),
+      time: time.describe("True time of a request alone, drawn by the seed: one of these distributions."),
+    }),
+  )
+  .min(1)
+  .max(APPS_MAX)
+  .describe("Kinds of requests with true times of their own. Absent: a batch takes what the profile says.");
+
+export const batchTime = z
+  .strictObject({
+    c0_ms: ms.describe("Milliseconds that a batch costs whatever is in it."),
+    c1: z.number().gt(0).max(1000).describe("Of the longest time among its members, for each member."),
+  })
+  .describe(
+    "True time of a batch of k whose longest member alone takes l: c0_ms + c1 * k * l (ORLOJ Eq. 3). Default: l times what the profile " +
+      "has for k over what it has for 1. Only with apps.",
+  );
+
+export type ScenarioApp = z.output<typeof apps>[number];
