@@ -44,6 +44,23 @@ describe("true times", () => {
     expect(ran.some(({ members }) => members.length > 1)).toBe(true);
   });
 
+  test("the longest member, wherever it stands in its batch", () => {
+    for (const [first, second] of [
+      ["long", "short"],
+      ["short", "long"],
+    ]) {
+      const rows = `0,m,short\n0,m,short\n1000,m,${first}\n2000,m,${second}\n`;
+      const replay = parseReplay(`at_us,model,app\n${rows}`, "replay.csv");
+      const written = text(TWO)
+        .replace("{ process: poisson, rate_rps: 100 }", "{ process: replay, replay: replay.csv }")
+        .replace("accelerators: 2", "accelerators: 1");
+      const { ran } = run(expandScenario(parseScenario(written), { replay }));
+      const last = ran.at(-1)!;
+      expect(last.members.length).toBeGreaterThan(1);
+      expect(last.end_us - last.start_us).toBe((20_000 * (2 * last.members.length + 8)) / 10);
+    }
+  });
+
   test("batch_time: c0 + c1 k l (ORLOJ Eq. 3)", () => {
     const { ran } = run(scenarioOf(`${TWO}\n    batch_time: { c0_ms: 3, c1: 0.5 }`));
     for (const { start_us, end_us, members } of ran)

@@ -12,6 +12,7 @@ import {
   parseScenario,
   withRate,
 } from "../../src/config/scenario/scenario.js";
+import { parseReplay } from "../../src/config/scenario/traces.js";
 import { parseSource } from "../../src/config/source.js";
 import { conservation, type Report } from "../../src/measure/report.js";
 import type { SimulatedEvent } from "../../src/sim/event-lines.js";
@@ -243,6 +244,43 @@ duration_s: 4
     expect(report.finish_rate).toBeGreaterThan(0.9);
     expect(report.per_module["p/extra"]!.finish_rate).toBeLessThan(0.6);
   });
+});
+
+test("a part that runs on when its request is given up elsewhere: it ends with its batch, and its time was in vain", () => {
+  const replay = parseReplay("at_us,model\n0,p\n0,p\n", "replay.csv");
+  const scenario = expandScenario(
+    parseScenario(`
+groups: [{ name: a, accelerators: 1 }, { name: b, accelerators: 1 }, { name: c, accelerators: 1 }]
+models:
+  - { name: first, group: a, profile: { alpha_ms: 0, beta_ms: 1 } }
+  - { name: long, group: b, profile: { alpha_ms: 0, beta_ms: 30 } }
+  - { name: narrow, group: c, profile: { alpha_ms: 0, beta_ms: 40 }, batch_max: 1 }
+pipelines:
+  - name: p
+    slo_ms: 60
+    budget: whole
+    modules: [{ id: 0, name: first }, { id: 1, name: long, pres: [0] }, { id: 2, name: narrow, pres: [0] }]
+arrivals: { process: replay, replay: replay.csv }
+duration_s: 1
+policy: eager
+`),
+    { replay },
+  );
+  const { report, events } = run(scenario);
+  const ends = of(events, "ended");
+  const [given] = ends.filter(({ module, outcome }) => module === undefined && outcome === "dropped");
+  const [long] = of(events, "ran").filter(
+    ({ model, members }) => model === "long" && members.some(({ request }) => request === given!.request),
+  );
+  expect(given!.at_us).toBeLessThan(long!.end_us);
+  const [part] = ends.filter(({ request, module }) => request === given!.request && module === "long");
+  expect([part!.outcome, part!.at_us]).toEqual(["finished", long!.end_us]);
+  const finished = new Set(
+    ends.flatMap(({ request, module, outcome }) => (module === undefined && outcome === "finished" ? [request] : [])),
+  );
+  expect(finished.size).toBe(1);
+  expectAsCounted(report, count(events, finished, scenario), 3);
+  expect(report.invalid_rate).toBeGreaterThan(0.15);
 });
 
 describe("several groups", () => {

@@ -35,7 +35,7 @@ function refusal(text: string): string {
 
 describe("groups and pipelines of scenarios", () => {
   it("a good one is expanded: groups by number, budgets' least times, queues' SLOs", () => {
-    const { models, pipelines, ...rest } = load(scenario(GOOD));
+    const { models, pipelines, ...rest } = load(scenario(GOOD, "policy: deferred"));
     expect(models.map(({ isInner, group = 0, sloUs }) => [isInner, group, sloUs])).toEqual([
       [true, 0, 50_000],
       [true, 1, 50_000],
