@@ -6,14 +6,24 @@
  */
 export { ConfigError } from "./config/config-error.js";
 export { type ExpandedScenario, loadScenario, parseScenario, withRate } from "./config/scenario/scenario.js";
-export { linearTable, measuredTable, ProfiledLatency } from "./core/latency/latency.js";
-export type { Arbiter, CoreView, Policy, Queue, QueueSpec } from "./core/policy.js";
+export { DeadlineQueue } from "./core/deadline-queue.js";
+export {
+  type GivenBatch,
+  type LatencyModel,
+  linearTable,
+  measuredTable,
+  ProfiledLatency,
+} from "./core/latency/latency.js";
+export type { Arbiter, CoreView, Policy, Queue, QueueKey, QueueSpec, QueueView } from "./core/policy.js";
 export type { CommandSink, SchedulerOptions } from "./core/scheduler.js";
 export { Scheduler } from "./core/scheduler.js";
 export type { LoadOptions } from "./load/load-options.js";
 export { runLoad } from "./load/run-load.js";
 export { Histogram } from "./measure/histogram.js";
 export { combineReports, conservation, type Report } from "./measure/report.js";
+export { PullArbiter } from "./policies/baselines/servers/pull-arbiter.js";
+export { RankArbiter } from "./policies/deferred/rank-arbiter.js";
+export { linkFront } from "./policies/link-members.js";
 export {
   clockwork,
   createPolicy,
@@ -26,9 +36,10 @@ export {
   timeout,
   triton,
 } from "./policies/registry.js";
+export { Retries } from "./policies/retries.js";
 export type { ScaleAdvice, ScaleOptions, ScaleSample } from "./scaling/advisor.js";
 export { SCALE_DEFAULTS, ScaleAdvisor } from "./scaling/advisor.js";
-export { createScheduler } from "./serve/create-scheduler.js";
+export { type Batcher, type BatcherOptions, createScheduler, type SubmitOptions } from "./serve/create-scheduler.js";
 export type { SimulatedEvent } from "./sim/event-lines.js";
 export { simulate } from "./sim/simulate.js";
 export { WorkerHost } from "./threads/hosts.js";

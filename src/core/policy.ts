@@ -4,7 +4,7 @@
  * threads by records (src/threads), where the policy is separable.
  */
 
-import type { ProfiledLatency } from "./latency/latency.js";
+import type { LatencyModel } from "./latency/latency.js";
 import type { AcceleratorId, AcceleratorTable } from "./tables/accelerator-table.js";
 import type { BatchId, BatchTable } from "./tables/batch-table.js";
 import type { RequestHandle, RequestTable } from "./tables/request-table.js";
@@ -13,8 +13,8 @@ import type { RequestHandle, RequestTable } from "./tables/request-table.js";
 export type QueueKey = number;
 
 export interface QueueSpec {
-  /** Time of a batch on an accelerator of scale 1. */
-  readonly latency: ProfiledLatency;
+  /** Time of a batch on an accelerator of scale 1: the profile, or what the policy makes of it. */
+  readonly latency: LatencyModel;
   /** The promise, a length in µs; it sets the target batch size. Deadlines travel with requests. */
   readonly sloUs: number;
   /** Most waiting requests; one more is dropped as "queue-full". */
@@ -254,12 +254,16 @@ export interface Policy {
   readonly name: string;
   /** Batches that an accelerator may hold, the running one counted. Default 2. */
   readonly depth?: number;
+  /** What says how long the queue's batches take, in place of the profile in `spec`. */
+  createLatency?(spec: QueueSpec): LatencyModel;
   createQueue(key: QueueKey, spec: QueueSpec, core: CoreView): Queue;
   createArbiter(core: CoreView): Arbiter;
 }
 
 /** A policy whose queues and arbiter know no more of each other than offers and grants: it can run on many threads. */
 export interface SeparablePolicy extends Policy {
+  /** Queues on threads have profiles. */
+  createLatency?: never;
   createQueue(key: QueueKey, spec: QueueSpec, core: QueueView): Queue;
   createArbiter(core: ArbiterView): Arbiter;
 }

@@ -1,6 +1,7 @@
 import { AcceleratorSide, DEPTH } from "./accelerator-side.js";
 import { IndexedHeap } from "./indexed-heap.js";
 import { violated } from "./invariant.js";
+import type { GivenBatch } from "./latency/latency.js";
 import { DROP_INFEASIBLE, FAIL_NO_ACCELERATOR } from "./outcome.js";
 import {
   type Arbiter,
@@ -82,6 +83,9 @@ export class Scheduler implements CoreView {
   private readonly arbiter: Arbiter;
   private readonly policy: Policy;
   private readonly sink: CommandSink;
+  private readonly learns: boolean;
+  /** Reused: read during a call. */
+  private readonly given: { -readonly [Field in keyof GivenBatch]: GivenBatch[Field] };
   private now = 0;
 
   constructor(policy: Policy, sink: CommandSink, options: SchedulerOptions) {
@@ -98,6 +102,8 @@ export class Scheduler implements CoreView {
     this.accelerators = this.acceleratorSide.accelerators;
     this.queueSide = new QueueSide(specs, this.batches, this.accelerators, sink, options);
     this.requests = this.queueSide.requests;
+    this.learns = options.learn;
+    this.given = { batch: -1, batches: this.batches, requests: this.requests };
     this.arbiter = policy.createArbiter(this);
   }
 
@@ -116,10 +122,12 @@ export class Scheduler implements CoreView {
       this.held = held;
       this.alarms.grow(this.offers.size.length);
     }
-    specs[key] = spec;
+    const latency = this.policy.createLatency?.(spec);
+    const own = latency === undefined ? spec : { ...spec, latency };
+    specs[key] = own;
     queues[key] = undefined;
     this.arbiter.queueAdded(key);
-    queues[key] = this.policy.createQueue(key, spec, this);
+    queues[key] = this.policy.createQueue(key, own, this);
     return key;
   }
 
@@ -161,8 +169,10 @@ export class Scheduler implements CoreView {
     this.advance(at);
     this.sink.batchEnded(batch, startAt, endAt);
     this.queueSide.queues[this.batches.queue[batch]!]?.batchEnded?.(batch, startAt, endAt);
+    const isRelearnt = this.tellLatency(batch, endAt - startAt);
     this.queueSide.finished(batch, startAt, endAt, at);
-    const isReplanned = this.acceleratorSide.measured(batch, this.batches.queue[batch]!, endAt - startAt, at);
+    const isReplanned =
+      this.acceleratorSide.measured(batch, this.batches.queue[batch]!, endAt - startAt, at) || isRelearnt;
     this.free(batch, endAt, at);
     if (isReplanned) this.queueSide.planChanged(at);
   }
@@ -273,6 +283,7 @@ export class Scheduler implements CoreView {
   grant(key: QueueKey, accelerator: AcceleratorId, at: number): BatchId {
     const batch = this.queueSide.queues[key]!.take(accelerator, at);
     if (batch < 0) return -1;
+    this.planGiven(batch, accelerator);
     this.acceleratorSide.commit(batch, accelerator);
     this.batchesOf[key] = this.batchesOf[key]! + 1;
     this.sink.dispatch(batch, accelerator, at);
@@ -311,6 +322,24 @@ export class Scheduler implements CoreView {
     if (at < this.now) violated(`time must not run backwards: at ${this.now}, then ${at}`);
     this.now = at;
     if (at >= this.acceleratorSide.chanceAt) this.giveChances(at);
+  }
+
+  /** The batch ends when its members, and not only its size, say. */
+  private planGiven(batch: BatchId, accelerator: AcceleratorId): void {
+    const { accelerators, batches, given } = this;
+    const latency = this.queueSide.specs[batches.queue[batch]!]!.latency;
+    if (latency.givenUs === undefined) return;
+    given.batch = batch;
+    batches.plan(batch, Math.ceil(latency.givenUs(given) * accelerators.scale[accelerator]!));
+  }
+
+  /** @returns true when plans must be made anew. */
+  private tellLatency(batch: BatchId, us: number): boolean {
+    const { accelerators, batches, given } = this;
+    const latency = this.learns ? this.queueSide.specs[batches.queue[batch]!]?.latency : undefined;
+    if (latency?.measured === undefined) return false;
+    given.batch = batch;
+    return latency.measured(given, us / accelerators.scale[batches.accelerator[batch]!]!);
   }
 
   private free(batch: BatchId, freedAt: number, at: number): void {

@@ -4,6 +4,7 @@ import { validatePolicyOptions } from "../config/policy-options.js";
 import { IssueList, sourceOf } from "../config/source.js";
 import { validate } from "../config/validate.js";
 import { linearTable, measuredTable } from "../core/latency/latency.js";
+import type { Policy } from "../core/policy.js";
 import { sloUsFromMs, workUsFromMs } from "../core/time.js";
 import type { WindowRules } from "../policies/deferred/window-policy.js";
 import { LIVE_DEFAULTS, LIVE_POLICIES, liveWindow } from "../policies/live.js";
@@ -51,12 +52,23 @@ export interface CheckedBatcherOptions {
   readonly sloUs: number;
   readonly concurrency: number;
   readonly queueMax: number;
+  /** Of `livePolicy`. */
   readonly window: WindowRules;
+  /** The caller's, in place of that; null: none. */
+  readonly policy: Policy | null;
+}
+
+function policyIn(options: unknown): Policy | null {
+  const policy = (options as { policy?: Partial<Policy> } | null)?.policy;
+  return typeof policy?.createQueue === "function" && typeof policy.createArbiter === "function"
+    ? (policy as Policy)
+    : null;
 }
 
 /** @throws ConfigError naming field, bound and value of all that is wrong. */
 export function checkBatcherOptions(options: unknown): CheckedBatcherOptions {
-  const source = sourceOf(options, "createScheduler");
+  const own = policyIn(options);
+  const source = sourceOf(own === null ? options : { ...(options as object), policy: undefined }, "createScheduler");
   const checked = validate(schema, source);
   const issues = new IssueList(source);
   const { profile, policy } = checked;
@@ -65,6 +77,8 @@ export function checkBatcherOptions(options: unknown): CheckedBatcherOptions {
   if ("alpha_ms" in profile && profile.alpha_ms + profile.beta_ms === 0)
     issues.add(["profile"], "alpha_ms + beta_ms must be greater than 0; was 0");
   validatePolicyOptions(policy, checked.policy_options, ["policy_options"], issues);
+  if (own !== null && Object.keys(checked.policy_options).length > 0)
+    issues.add(["policy_options"], "must be absent beside a policy of your own");
   issues.throwIfAny();
   const table =
     "table_ms" in profile
@@ -80,5 +94,5 @@ export function checkBatcherOptions(options: unknown): CheckedBatcherOptions {
       `must be at least ${leastUs / 1000}, one item's run by the profile${window.slackUs > 0 ? ` and ${window.slackUs / 1000} ms that timers are late by` : ""}; was ${checked.slo_ms}`,
     );
   issues.throwIfAny();
-  return { table, sloUs, concurrency: checked.concurrency, queueMax: checked.queue_max, window };
+  return { table, sloUs, concurrency: checked.concurrency, queueMax: checked.queue_max, window, policy: own };
 }

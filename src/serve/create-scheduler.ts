@@ -4,10 +4,12 @@
  */
 
 import { formatValue } from "../config/config-error.js";
+import { DEPTH } from "../core/accelerator-side.js";
 import { queuedHandles } from "../core/event-rows.js";
 import { violated } from "../core/invariant.js";
 import { ProfiledLatency } from "../core/latency/latency.js";
 import { DROP_REASONS, DROPPED, FAIL_CAUSES, FAIL_DRAINING, FAIL_INTERNAL, FAILED } from "../core/outcome.js";
+import type { Policy } from "../core/policy.js";
 import { Scheduler } from "../core/scheduler.js";
 import type { BatchId } from "../core/tables/batch-table.js";
 import { type LiveQueueSpec, livePolicy } from "../policies/live.js";
@@ -29,7 +31,7 @@ export interface BatcherOptions<Item, Result> {
   /** Batches that may run at once, in [1, 1024]; default 1. */
   readonly concurrency?: number;
   /** Default deferred. */
-  readonly policy?: string;
+  readonly policy?: string | Policy;
   readonly policy_options?: Readonly<Record<string, unknown>>;
   /** Items waiting at once; more are refused as "queue-full". Default 10,000. */
   readonly queue_max?: number;
@@ -83,14 +85,14 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
 
   constructor(options: BatcherOptions<Item, Result>) {
     this.options = options;
-    const { table, sloUs, concurrency, queueMax, window } = checkBatcherOptions(options);
+    const { table, sloUs, concurrency, queueMax, window, policy } = checkBatcherOptions(options);
     this.queueMax = queueMax;
     this.sloUs = sloUs;
     this.latency = new ProfiledLatency(table);
-    const inside = concurrency * 2 * (table.length - 2);
+    const inside = concurrency * (policy?.depth ?? DEPTH) * (table.length - 2);
     this.slots = new Slots(this.queueMax + inside);
     this.scheduler = new Scheduler(
-      livePolicy(),
+      policy ?? livePolicy(),
       {
         dispatch: (batch) => this.dispatch(batch),
         end: (handle, outcome, reason) => this.ended(handle, outcome, reason),

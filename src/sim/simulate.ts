@@ -7,8 +7,8 @@ import type { EventListener } from "./event-lines.js";
 import { Simulation } from "./simulation.js";
 
 export interface SimulateOptions {
-  /** Default: the scenario's. */
-  readonly policy?: string;
+  /** A policy, or the name of one. Default: the scenario's. */
+  readonly policy?: string | Policy;
   /** Default: the scenario's when the policy is the scenario's, else the policy's own. */
   readonly policyOptions?: Readonly<Record<string, unknown>>;
   /** Default: the scenario's. */
@@ -50,6 +50,7 @@ export function simulateBadRates(
 function policiesOf(scenario: ExpandedScenario, options: SimulateOptions): Policy[] {
   return groupsOf(scenario).map((group) => {
     const name = options.policy ?? group.policy;
+    if (typeof name !== "string") return name;
     return createPolicy(name, options.policyOptions ?? (name === group.policy ? group.policyOptions : {}));
   });
 }

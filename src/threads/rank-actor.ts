@@ -1,6 +1,7 @@
 import { AcceleratorSide, DEPTH } from "../core/accelerator-side.js";
 import { IndexedHeap } from "../core/indexed-heap.js";
 import { invariant, violated } from "../core/invariant.js";
+import { profileOf } from "../core/latency/latency.js";
 import {
   type Arbiter,
   type ArbiterView,
@@ -435,7 +436,7 @@ export class RankActor implements ArbiterView {
   private tellLatencies(): boolean {
     let isAllTold = true;
     for (let key = 0; key < this.specs.length; key++) {
-      const latency = this.specs[key]?.latency;
+      const latency = profileOf(this.specs[key]);
       if (latency === undefined || latency.version === this.told[key]) continue;
       if (!this.hasRoom(this.threadOf[key]!)) {
         isAllTold = false;

@@ -2,7 +2,7 @@ import type { QueueKey, QueueSpec } from "../policy.js";
 import { Release } from "../release.js";
 import type { AcceleratorId, AcceleratorTable } from "../tables/accelerator-table.js";
 import type { DurationUs } from "../time.js";
-import type { ProfiledLatency } from "./latency.js";
+import { type ProfiledLatency, profileOf } from "./latency.js";
 
 /** A measurement this many times off the expected one is a step, not a fluctuation. */
 const STEP = 1.5;
@@ -42,10 +42,9 @@ export class Learner {
   /** @returns true when plans must be made anew. */
   measured(accelerator: AcceleratorId, key: QueueKey, size: number, measuredUs: number, at: number): boolean {
     const { accelerators } = this;
-    const spec = this.specs[key];
-    if (spec === undefined) return accelerators.unmeasured(accelerator, at);
     this.releases.get(key)?.measured();
-    const { latency } = spec;
+    const latency = profileOf(this.specs[key]);
+    if (latency === undefined) return accelerators.unmeasured(accelerator, at);
     const meanUs = latency.meanUs(size);
     const ratio = measuredUs / meanUs;
     const scale = accelerators.measuredScale(accelerator);
@@ -54,15 +53,15 @@ export class Learner {
     const onScaleOne = (measuredUs / scale) as DurationUs;
     let isReplanned: boolean;
     if (latency.isHope) {
-      isReplanned = latency.learnAnew({ size }, onScaleOne);
+      isReplanned = latency.learnAnew(size, onScaleOne);
       accelerators.unmeasured(accelerator, at);
-    } else if (isNoise) isReplanned = latency.observe({ size }, onScaleOne);
+    } else if (isNoise) isReplanned = latency.observe(size, onScaleOne);
     else if (accelerators.isSurprise(accelerator, ratio, stepOf(latency)))
       isReplanned = this.surprised(accelerator, key, ratio, at);
     else {
       this.surprisedBy[accelerator] = -1;
       // An accelerator that is off says nothing of the model; and what it is off by must not be learnt as the inverse.
-      const isModelChanged = !isDoubted && latency.observe({ size }, onScaleOne);
+      const isModelChanged = !isDoubted && latency.observe(size, onScaleOne);
       isReplanned = accelerators.observe(accelerator, ratio, at, false) || isModelChanged;
     }
     this.lookAt = Math.min(this.releaseAt, accelerators.nextTrialAt);
@@ -99,7 +98,7 @@ export class Learner {
           continue;
         }
         isAnyDue = true;
-        const latency = this.specs[key]?.latency;
+        const latency = profileOf(this.specs[key]);
         const isOther = latency !== undefined && (latency.reset() || (mayHope && latency.hope()));
         if (isOther) isReplanned = true;
         release.released(isOther || mayHope);
@@ -119,13 +118,13 @@ export class Learner {
     const suspect = surprisedBy[accelerator]!;
     const before = this.scaleBefore[accelerator]!;
     const isContradicted = suspect >= 0 && suspect !== key && ratio <= before * STEP && ratio * STEP >= before;
-    const suspectSpec = isContradicted ? this.specs[suspect] : undefined;
-    if (suspectSpec === undefined) {
+    const suspected = isContradicted ? profileOf(this.specs[suspect]) : undefined;
+    if (suspected === undefined) {
       surprisedBy[accelerator] = key;
       this.scaleBefore[accelerator] = scale;
       return accelerators.observe(accelerator, ratio, at, true);
     }
-    suspectSpec.latency.shift(Math.min(BLAME_MAX, Math.max(1 / BLAME_MAX, scale / before)));
+    suspected.shift(Math.min(BLAME_MAX, Math.max(1 / BLAME_MAX, scale / before)));
     accelerators.exonerate(accelerator, ratio, at);
     surprisedBy[accelerator] = -1;
     return true;

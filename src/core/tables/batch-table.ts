@@ -80,6 +80,12 @@ export class BatchTable {
     return id;
   }
 
+  /** Its execution is planned to take so long. */
+  plan(id: BatchId, execUs: number): void {
+    this.execUs[id] = execUs;
+    this.finishAt[id] = this.execAt[id]! + execUs;
+  }
+
   release(id: BatchId): void {
     if (this.size[id] === 0) violated(`batch ${id} ended twice`);
     this.size[id] = 0;

@@ -189,7 +189,7 @@ export class WindowQueue implements Queue {
     const size = retry
       ? this.soloSize(at, freeAt, scale)
       : this.withinLimit(
-          this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator) || this.spec.latency.isHope),
+          this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator) || this.spec.latency.isHope === true),
           scale,
         );
     const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);

@@ -11,11 +11,8 @@ export class WindowObserver {
   }
 
   observe(policy: Policy): Policy {
-    return {
-      name: policy.name,
-      createQueue: (key, spec, core) => policy.createQueue(key, spec, core),
-      createArbiter: (core) => this.between(policy.createArbiter(core), core),
-    };
+    const createArbiter = (core: CoreView): Arbiter => this.between(policy.createArbiter(core), core);
+    return Object.create(policy, { createArbiter: { value: createArbiter } }) as Policy;
   }
 
   private between(arbiter: Arbiter, core: CoreView): Arbiter {

@@ -1,4 +1,5 @@
 import { invariant, violated } from "../../core/invariant.js";
+import { profileOf } from "../../core/latency/latency.js";
 import { DROP_INFEASIBLE, DROP_QUEUE_FULL, DROPPED } from "../../core/outcome.js";
 import { type NetworkDelays, OfferTable, type QueueKey, type QueueView } from "../../core/policy.js";
 import { QueueSide } from "../../core/queue-side.js";
@@ -321,7 +322,7 @@ export class QueueActor implements QueueView {
       case is.LATENCY:
         // It was released, perhaps: what is refused from now on counts again.
         this.gaveUp[a] = 0;
-        this.side.specs[a]?.latency.adopt(cells[from + 2]!);
+        profileOf(this.side.specs[a])?.adopt(cells[from + 2]!);
         this.side.queues[a]?.planChanged(this.now);
         break;
       case is.REMOVED:
