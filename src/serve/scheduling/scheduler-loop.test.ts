@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { LOG_CANCELLED, LOG_FINISHED } from "../../core/event-rows.js";
 import { DROP_EXPIRED, DROPPED, FINISHED } from "../../core/outcome.js";
 import { LIVE_DEFAULTS, liveWindow } from "../../policies/live.js";
 import { SchedulerLoop } from "./scheduler-loop.js";
@@ -10,11 +11,14 @@ type Told =
 
 let loop: SchedulerLoop;
 let told: Told[];
+/** Kinds of the rows that are recorded. */
+let recorded: number[];
 /** What the owner says while it is told something. */
 let onDispatch: (batch: number) => void;
 
 beforeEach(() => {
   told = [];
+  recorded = [];
   onDispatch = () => {};
   const network = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
   const group = { name: "g", network, acceleratorsMax: 1, requestsMax: 10_000, retriesMax: 1, learn: false };
@@ -28,7 +32,7 @@ beforeEach(() => {
       },
       ended: (ended, outcome, reason, execStartAt, at) => told.push({ ended, outcome, reason, execStartAt, at }),
     },
-    null,
+    { row: (kind) => void recorded.push(kind) },
   );
 });
 
@@ -127,6 +131,8 @@ describe("scheduler loop", () => {
     loop.cancel(1);
     loop.turn(1003);
     expect(take()).toEqual([]);
+    expect(recorded).toContain(LOG_FINISHED);
+    expect(recorded).not.toContain(LOG_CANCELLED);
   });
 
   it("a cancellation in the tick of its arrival ends it", () => {
