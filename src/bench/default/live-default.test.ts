@@ -25,10 +25,13 @@ test("a real server, tiny: all of a pair see the same arrivals, each pair its ow
   const options = { dataDir: null, profileS: 1, capacityS: 1, note: () => {} };
   await measureSetting(setting, [{ case: { setting, load: 1 }, plan }], options, (_, measured) => made.push(measured));
   const { runs, slo_ms, most_in_time, offered_rps, counted_s } = made[0]!;
-  expect(runs.map(({ pair, contender }) => `${pair} ${contender}`)).toEqual([
-    ...["0 default", "0 eager", "0 timeout-0.25"],
-    ...["1 eager", "1 timeout-0.25", "1 default"],
-  ]);
+  for (const pair of [0, 1])
+    expect(
+      runs
+        .filter((run) => run.pair === pair)
+        .map(({ contender }) => contender)
+        .sort(),
+    ).toEqual([...["default", "eager", "timeout-0.25"]]);
   const arrived = [0, 1].map((pair) => [...new Set(runs.filter((run) => run.pair === pair).map((run) => run.arrived))]);
   expect(arrived.map(({ length }) => length)).toEqual([1, 1]);
   expect(arrived[0]).not.toEqual(arrived[1]);

@@ -1,7 +1,8 @@
 /**
  * Policies in turn on the same arrivals. What a pair shares, its seed and its minute on the machine, is no difference between
- * its policies; who goes first changes from pair to pair.
+ * its policies; the order is drawn anew for each pair, so that nobody always runs behind the same one.
  */
+import { stream, type Uniform } from "../../sim/random.js";
 
 /** Who runs: the default, what it is held against, and eager once more, which shows what a pair cannot tell. */
 export type Contender =
@@ -57,7 +58,7 @@ export async function runPairs(
   let valid = 0;
   for (let pair = 0; valid < plan.pairs && pair < plan.pairs + plan.repeatsMax; pair++) {
     const chosen = valid < plan.sweepPairs ? timeouts : [bestOf(timeouts, runs)];
-    const turn = rotated([...common, ...chosen], pair);
+    const turn = inAnyOrder([...common, ...chosen], stream(pair, "bench/default/order"));
     const made: PairedRun[] = [];
     for (const contender of turn) {
       let counts = await run(contender, pair);
@@ -90,7 +91,12 @@ export function bestOf<T extends { readonly name: string }>(contenders: readonly
   return contenders.reduce((best, each) => (total.get(each.name)! > total.get(best.name)! ? each : best));
 }
 
-const rotated = <T>(all: readonly T[], by: number): T[] => [
-  ...all.slice(by % all.length),
-  ...all.slice(0, by % all.length),
-];
+/** Fisher and Yates. */
+function inAnyOrder<T>(all: readonly T[], uniform: Uniform): T[] {
+  const order = [...all];
+  for (let last = order.length - 1; last > 0; last--) {
+    const chosen = Math.floor(uniform() * (last + 1));
+    [order[last], order[chosen]] = [order[chosen]!, order[last]!];
+  }
+  return order;
+}
