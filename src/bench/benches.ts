@@ -9,8 +9,10 @@ export interface BenchOptions {
   readonly dataDir: string | null;
   /** Where figures are written; default: nowhere. */
   readonly figuresDir?: string | null;
-  /** Of plus: only the cases that this seed draws. */
+  /** Of plus: only the cases that this seed draws; of default: the settings. */
   readonly casesSeed?: number | undefined;
+  /** Of default: one of its parts; undefined: both. */
+  readonly part?: "simulated" | "live" | undefined;
   /** Of default: where finished cases are kept. */
   readonly outDir?: string | null;
   readonly onProgress: (text: string) => void;
@@ -97,9 +99,16 @@ export const BENCHES: readonly Bench[] = [
     name: "default",
     isFor: "requests in time under the live default, against eager and a timeout tuned for each case, in pairs",
     isNotFor: "machines that do anything else meanwhile",
-    takes: "6 h, goes on where it was ended; --size 0.1 35 min",
+    takes: "6 h, goes on where it was ended; --size 0.1 35 min; --simulated 20 min",
     isQuick: false,
-    run: async (options) => (await import("./default/live-default.js")).benchLiveDefault(options),
+    run: async (options) => [
+      ...(options.part === "live"
+        ? []
+        : await (await import("./default/simulated-default.js")).benchSimulatedDefault(options)),
+      ...(options.part === "simulated"
+        ? []
+        : await (await import("./default/live-default.js")).benchLiveDefault(options)),
+    ],
   },
   {
     name: "autoscale",

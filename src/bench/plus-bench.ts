@@ -33,8 +33,6 @@ export const ABLATION: readonly (readonly [string, Options])[] = [
   ["no looking ahead", { look_ahead: false }],
   ["always waits for the window", { leave_when_enough: false }],
   ["rate over 5 s", { rate_window_s: 5 }],
-  ["with heads_return", { heads_return: true }],
-  ["with drop_by_strain", { drop_by_strain: true }],
 ];
 
 /** 20 cases of (accelerators, SLO, beta / alpha) of one model. */

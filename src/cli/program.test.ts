@@ -75,7 +75,7 @@ describe("rubato", () => {
     ],
     [
       ["simulate", "s.yaml", "--policy", "egger"],
-      ["--policy", "egger", "deferred, deferred+, eager"],
+      ["--policy", "egger", "auto, deferred, deferred+, eager"],
     ],
     [
       ["simulate", "s.yaml", "--option", "head_drop"],

@@ -170,7 +170,7 @@ describe("check says what serve says", () => {
     [
       "a policy that threads cannot have",
       { "m/rubato.yaml": `${emulated}slo_ms: 9\npolicy: deferred+` },
-      "model 'm': policy must be one of deferred, eager, timeout where scheduler.threads is 2; was deferred+",
+      "model 'm': policy must be one of auto, deferred, eager, timeout where scheduler.threads is 2; was deferred+",
       { scheduler: { threads: 2 } },
     ],
   ];
@@ -219,7 +219,7 @@ describe("what was understood", () => {
           batches: "up to 32, axis 0",
           variable: "x axis 1 padded up to 64",
           deadline: "100 ms (SLO)",
-          policy: "deferred",
+          policy: "auto",
           group: "cpu",
         },
         {

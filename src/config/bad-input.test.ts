@@ -436,7 +436,7 @@ const SCENARIOS: readonly Case[] = [
     "an unknown policy",
     `${GOOD}policy: defered\n`,
     [
-      'policy: must be one of deferred, deferred+, eager, timeout, fixed-size, tfserving, triton, clockwork, nexus, shepherd; was "defered"; did you mean deferred?',
+      'policy: must be one of auto, deferred, deferred+, eager, timeout, fixed-size, tfserving, triton, clockwork, nexus, shepherd; was "defered"; did you mean deferred?',
     ],
   ],
   [
@@ -451,8 +451,8 @@ const SCENARIOS: readonly Case[] = [
   ],
   [
     "an option of the wrong type",
-    `${GOOD}policy_options: {head_drop: maybe}\n`,
-    ['policy_options.head_drop: must be true or false; was "maybe"'],
+    `${GOOD}policy_options: {feedback: maybe}\n`,
+    ['policy_options.feedback: must be true or false; was "maybe"'],
   ],
   [
     "a target in words",

@@ -143,7 +143,7 @@ describe("live policy", () => {
       ["deferred", {}, 50_000],
       ["deferred", { target: 4, idle_dispatch: false, timer_slack_us: 7 }, 50_000],
       ["deferred+", {}, 50_000],
-      ["deferred+", { target: 6, feedback: false, heads_return: true }, 50_000],
+      ["deferred+", { target: 6, feedback: false, look_ahead: false }, 50_000],
       ["eager", {}, null],
       ["timeout", { timeout_fraction: 0.4 }, 50_000],
     ] as const) {

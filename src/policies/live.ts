@@ -1,12 +1,12 @@
 /**
  * The live server's policy: models of one accelerator group share one arbiter, and each queue brings its own rules
- * (deferred, deferred+, eager or timeout; with or without an SLO) as plain numbers, so that they fit a ring record and an
+ * (auto, deferred, deferred+, eager or timeout; with or without an SLO) as plain numbers, so that they fit a ring record and an
  * event log.
  */
 import { invariant } from "../core/invariant.js";
 import type { Policy, QueueSpec, SeparablePolicy } from "../core/policy.js";
 import { deferredPolicy } from "./deferred/deferred.js";
-import { deferredPlusPolicy, PLUS_ARBITER } from "./deferred/deferred-plus.js";
+import { autoPolicy, deferredPlusPolicy, PLUS_ARBITER } from "./deferred/deferred-plus.js";
 import { eagerPolicy } from "./deferred/eager.js";
 import { RankArbiter } from "./deferred/rank-arbiter.js";
 import { timeoutPolicy } from "./deferred/timeout.js";
@@ -14,14 +14,21 @@ import { SharedLoads, type WindowDescriptor, type WindowRules, windowQueue } fro
 
 /** Policies that queues of one group may mix. */
 const MIXED = [
+  autoPolicy,
   deferredPolicy,
   deferredPlusPolicy,
   eagerPolicy,
   timeoutPolicy,
 ] as unknown as readonly WindowDescriptor[];
 export const LIVE_POLICIES = MIXED.map(({ name }) => name) as [string, ...string[]];
-/** Those whose queues can be in threads of their own. */
-export const SEPARABLE_LIVE: readonly string[] = MIXED.filter((each) => each.isSeparable).map(({ name }) => name);
+/** What a model with an SLO gets that names none. */
+export const LIVE_DEFAULT = autoPolicy.name;
+/** Those whose queues can be in threads of their own; the default, too, without the parts that share a load. */
+export const SEPARABLE_LIVE: readonly string[] = MIXED.filter(
+  ({ isSeparable, name }) => isSeparable || name === LIVE_DEFAULT,
+).map(({ name }) => name);
+/** Those that nothing can be planned by without an SLO. */
+export const NEED_SLO: readonly string[] = [autoPolicy, deferredPolicy, deferredPlusPolicy].map(({ name }) => name);
 
 export interface LiveQueueSpec extends QueueSpec {
   readonly window: WindowRules;
@@ -50,14 +57,14 @@ export function livePolicy(): Policy {
 
 /**
  * The same for queues and arbiter in threads of their own: each queue's rules come as numbers (`encodeWindow`). Parts of
- * `deferred+` know more of each other than offers and grants, so no queue may have them.
+ * `deferred+` know more of each other than offers and grants, so no queue has them: `auto` does what `deferred` does.
  */
 export function separableLivePolicy(): SeparablePolicy {
   return {
     name: LIVE_ON_THREADS,
     createQueue: (key, spec, core) => {
       invariant(spec.rules !== undefined, `queue ${key} of the live policy must bring window rules`);
-      return windowQueue(key, spec, core, decodeWindow(spec.rules, 0), null);
+      return windowQueue(key, spec, core, { ...decodeWindow(spec.rules, 0), plus: null }, null);
     },
     createArbiter: (core) => new RankArbiter(core, { idleDispatch: true }),
   };
@@ -95,8 +102,7 @@ export function liveWindow(
   sloUs: number | null,
   defaults: LiveDefaults,
 ): WindowRules {
-  const isDeferred = policy === "deferred" || policy === "deferred+";
-  const of = sloUs === null && isDeferred ? eagerPolicy.name : policy;
+  const of = sloUs === null && NEED_SLO.includes(policy) ? eagerPolicy.name : policy;
   const descriptor = MIXED.find(({ name }) => name === of);
   invariant(descriptor !== undefined, `live policy must be one of ${LIVE_POLICIES.join(", ")}; was ${policy}`);
   const known = Object.entries({ ...defaults, ...(sloUs === null ? { drop: "expired" } : {}), ...options });
@@ -111,8 +117,18 @@ const DROPS = ["window", "infeasible", "expired"] as const;
 /** Numbers that `encodeWindow` writes. */
 export const WINDOW_NUMBERS = 9;
 
-/** In the order of their bits: new ones go last, where logs of before them have 0. */
-const PARTS = ["keepUp", "strain", "headsReturn", "feedback", "lookAhead", "leaveWhenEnough"] as const;
+/** In the order of their bits: new ones go last, where logs of before them have 0; null: of a part that is no more. */
+const PARTS = [
+  "keepUp",
+  null,
+  null,
+  "feedback",
+  "lookAhead",
+  "leaveWhenEnough",
+  "usableCapacity",
+  "marginalEarly",
+  "earlyByBacklog",
+] as const;
 
 export function encodeWindow(window: WindowRules, into: Float64Array, offset: number): void {
   into[offset] = OPENS.indexOf(window.opens);
@@ -124,7 +140,8 @@ export function encodeWindow(window: WindowRules, into: Float64Array, offset: nu
   into[offset + 6] = window.idleDispatch ? 1 : 0;
   // 0: none of deferred+; else 1 and a bit per part.
   const { plus } = window;
-  into[offset + 7] = plus === null ? 0 : PARTS.reduce((bits, part, at) => bits + (plus[part] ? 2 << at : 0), 1);
+  into[offset + 7] =
+    plus === null ? 0 : PARTS.reduce((bits, part, at) => bits + (part !== null && plus[part] ? 2 << at : 0), 1);
   into[offset + 8] = window.isolation ? 1 : 0;
 }
 
@@ -153,13 +170,14 @@ export function decodeWindow(from: Float64Array, offset: number): WindowRules {
 /** @param bits undefined in a log of before there was deferred+. */
 function decodeParts(bits: number | undefined): WindowRules["plus"] {
   if (bits === undefined || bits === 0) return null;
-  const has = (at: number): boolean => (bits & (2 << at)) !== 0;
+  const has = (part: NonNullable<(typeof PARTS)[number]>): boolean => (bits & (2 << PARTS.indexOf(part))) !== 0;
   return {
-    keepUp: has(0),
-    strain: has(1),
-    headsReturn: has(2),
-    feedback: has(3),
-    lookAhead: has(4),
-    leaveWhenEnough: has(5),
+    keepUp: has("keepUp"),
+    feedback: has("feedback"),
+    lookAhead: has("lookAhead"),
+    leaveWhenEnough: has("leaveWhenEnough"),
+    usableCapacity: has("usableCapacity"),
+    marginalEarly: has("marginalEarly"),
+    earlyByBacklog: has("earlyByBacklog"),
   };
 }

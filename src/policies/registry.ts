@@ -8,7 +8,7 @@ import { tfserving, tfservingPolicy } from "./baselines/servers/tfserving.js";
 import { triton, tritonPolicy } from "./baselines/servers/triton.js";
 import { shepherd, shepherdPolicy } from "./baselines/shepherd/shepherd.js";
 import { deferred, deferredPolicy } from "./deferred/deferred.js";
-import { deferredPlus, deferredPlusPolicy } from "./deferred/deferred-plus.js";
+import { auto, autoPolicy, deferredPlus, deferredPlusPolicy } from "./deferred/deferred-plus.js";
 import { eager, eagerPolicy } from "./deferred/eager.js";
 import { timeout, timeoutPolicy } from "./deferred/timeout.js";
 import type { PolicyDescriptor } from "./descriptor.js";
@@ -16,10 +16,11 @@ import { fixedSizePolicy } from "./fixed-size/fixed-size.js";
 import { LIVE_ON_THREADS, livePolicy, separableLivePolicy } from "./live.js";
 import type { GivenOptions, OptionTable } from "./options.js";
 
-export { clockwork, deferred, deferredPlus, eager, nexus, shepherd, tfserving, timeout, triton };
+export { auto, clockwork, deferred, deferredPlus, eager, nexus, shepherd, tfserving, timeout, triton };
 
 /** In the order of the reference. */
 const POLICIES = [
+  autoPolicy,
   deferredPolicy,
   deferredPlusPolicy,
   eagerPolicy,

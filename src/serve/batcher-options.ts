@@ -7,7 +7,7 @@ import { linearTable, measuredTable } from "../core/latency/latency.js";
 import type { Policy } from "../core/policy.js";
 import { sloUsFromMs, workUsFromMs } from "../core/time.js";
 import type { WindowRules } from "../policies/deferred/window-policy.js";
-import { LIVE_DEFAULTS, LIVE_POLICIES, liveWindow } from "../policies/live.js";
+import { LIVE_DEFAULT, LIVE_DEFAULTS, LIVE_POLICIES, liveWindow } from "../policies/live.js";
 
 const BATCH_MAX = 4096;
 /** Timers of this thread have steps of 1 ms. */
@@ -22,7 +22,7 @@ const schema = z.strictObject({
   slo_ms: z.number().positive(),
   batch_max: z.int().min(1).max(BATCH_MAX).optional(),
   concurrency: z.int().min(1).max(1024).default(1),
-  policy: z.enum(LIVE_POLICIES).default("deferred"),
+  policy: z.enum(LIVE_POLICIES).default(LIVE_DEFAULT),
   policy_options: z.record(z.string(), z.unknown()).default({}),
   queue_max: z.int().min(1).max(1_000_000).default(10_000),
 });

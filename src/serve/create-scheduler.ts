@@ -30,7 +30,7 @@ export interface BatcherOptions<Item, Result> {
   readonly batch_max?: number;
   /** Batches that may run at once, in [1, 1024]; default 1. */
   readonly concurrency?: number;
-  /** Default deferred. */
+  /** Default auto. */
   readonly policy?: string | Policy;
   readonly policy_options?: Readonly<Record<string, unknown>>;
   /** Items waiting at once; more are refused as "queue-full". Default 10,000. */

@@ -127,7 +127,7 @@ log: { level: silent }
     const { status, text } = await post("/v2/repository/models/plus/load");
     expect(status).toBe(400);
     expect(text).toContain(
-      "model 'plus': policy must be one of deferred, eager, timeout where scheduler.threads is 2; was deferred+",
+      "model 'plus': policy must be one of auto, deferred, eager, timeout where scheduler.threads is 2; was deferred+",
     );
     await post("/v2/repository/models/slo/load");
     expect(await overHttp("slo")).toBe(true);

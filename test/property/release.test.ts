@@ -144,7 +144,7 @@ describe("what is learnt never forbids its own measurement", () => {
       fc.property(
         // What can be in time: planned with the start's delays and a timer's slack it takes 5.6 ms.
         fc.integer({ min: 6000, max: 30_000 }),
-        fc.constantFrom("deferred", "deferred+", "eager", "timeout"),
+        fc.constantFrom("auto", "deferred", "deferred+", "eager", "timeout"),
         fc.integer({ min: 1, max: 3 }),
         fc.double({ min: 0.2, max: 4, noNaN: true }),
         fc.boolean(),

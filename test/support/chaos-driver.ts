@@ -517,10 +517,11 @@ export function variantsOf(
         of({ head_drop: false }),
         of({ target: 4, timer_slack_us: 300, idle_dispatch: true }),
       ];
+    case "auto":
     case "deferred+":
       return [
         of({}),
-        of({ drop_by_strain: true, heads_return: true, early: 3, early_per_idle: 4 }),
+        of({ early: 3, early_per_idle: 4 }),
         of({
           target: "auto",
           early: 0,

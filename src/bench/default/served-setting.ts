@@ -14,7 +14,7 @@ import { CONTROL, type Contender, DEFAULT, EAGER, type RunCounts, timeoutsOf } f
 import { realModel } from "./real-models.js";
 
 /** What the default is measured as. null: no policy is named, so the server's own. */
-export const DEFAULT_POLICY: string | null = "deferred+";
+export const DEFAULT_POLICY: string | null = null;
 
 export interface RunLength {
   readonly warmupS: number;

@@ -1,7 +1,7 @@
 /** `rubato bench`: what it costs, in numbers that can be compared. */
 import { availableParallelism, cpus } from "node:os";
 import path from "node:path";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import type { BenchResult } from "../../bench/bench-result.js";
 import { BENCHES, type Bench } from "../../bench/benches.js";
 import { dataDirOf } from "../../config/scenario/traces.js";
@@ -17,6 +17,8 @@ interface BenchFlags {
   readonly dataDir?: string;
   readonly figures?: string;
   readonly casesSeed?: number;
+  readonly simulated?: boolean;
+  readonly live?: boolean;
   readonly out: string;
   readonly json?: boolean;
 }
@@ -46,9 +48,13 @@ export function benchCommand(output: Output): Command {
     )
     .option(
       "--cases-seed <n>",
-      "plus: only the 20 cases of one model that this seed draws (its own are those of seed 1)",
+      "plus: only the 20 cases of one model that this seed draws (its own are those of seed 1); default: the simulated settings",
       integerWithin({ min: 1, max: 1e9 }),
     )
+    .addOption(
+      new Option("--simulated", "default: only its simulated settings (--cases-seed draws others)").conflicts("live"),
+    )
+    .option("--live", "default: only its live grid")
     .option("--json", "print the results as one JSON document")
     .addHelpText(
       "after",
@@ -87,7 +93,8 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
     const { size, seconds, casesSeed, out: outDir } = flags;
-    return await bench.run({ size, seconds, dataDir, figuresDir, casesSeed, outDir, onProgress });
+    const part = flags.simulated ? "simulated" : flags.live ? "live" : undefined;
+    return await bench.run({ size, seconds, dataDir, figuresDir, casesSeed, part, outDir, onProgress });
   } catch (error) {
     if (error instanceof ServingError) throw new RunFailed(`bench ${bench.name}: ${error.message}`);
     throw error;

@@ -394,7 +394,7 @@ export const scenarioSchema = z
     plan: plan.optional(),
     autoscale: autoscale.optional(),
     policy: policyName
-      .default("deferred")
+      .default("auto")
       .describe("Which policy schedules. `--policy` overrides it, and then policy_options do not apply."),
     policy_options: policyOptions
       .default({})

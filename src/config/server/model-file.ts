@@ -3,7 +3,7 @@
  * may want to override. Unknown keys are errors; every message names file, field, bound and value.
  */
 import { z } from "zod";
-import { LIVE_POLICIES } from "../../policies/live.js";
+import { LIVE_DEFAULT, LIVE_POLICIES, NEED_SLO } from "../../policies/live.js";
 import { policyNamed } from "../../policies/registry.js";
 import { ConfigError, formatValue } from "../config-error.js";
 import { validatePolicyOptions } from "../policy-options.js";
@@ -76,12 +76,12 @@ const emulated = z
 
 export const modelFileSchema = z.strictObject({
   slo_ms: z.number().positive().max(86_400_000).optional().describe("The promise. Absent: served as eager."),
-  policy: z.enum(LIVE_POLICIES).optional().describe("When batches leave; default deferred, without slo_ms eager."),
+  policy: z.enum(LIVE_POLICIES).optional().describe("When batches leave; default auto, without slo_ms eager."),
   policy_options: z
     .record(z.string(), z.unknown())
     .default({})
     .describe(
-      "Options of the policy; see there. Live, idle_dispatch is true by default, and those of deferred+ that concern " +
+      "Options of the policy; see there. Live, idle_dispatch is true by default, and those of auto and deferred+ that concern " +
         "accelerators (early, early_per_idle, early_by_gap, burst_aware, fastest_first) have their defaults.",
     ),
   group: z
@@ -211,7 +211,7 @@ function readValid(text: string, file: string): ModelFile {
 
 /** The model's policy; without a promise there is nothing to defer for. */
 export const policyOf = ({ policy, slo_ms }: ModelFile): string =>
-  policy ?? (slo_ms === undefined ? "eager" : "deferred");
+  policy ?? (slo_ms === undefined ? "eager" : LIVE_DEFAULT);
 
 function crossChecks(file: ModelFile): string[] {
   const problems: string[] = [];
@@ -222,7 +222,7 @@ function crossChecks(file: ModelFile): string[] {
     );
   if (file.slo_ms !== undefined && file.timeout_max_ms < file.slo_ms)
     problems.push(`timeout_max_ms: must be at least slo_ms ${file.slo_ms}; was ${file.timeout_max_ms}`);
-  if (file.slo_ms === undefined && (file.policy === "deferred" || file.policy === "deferred+"))
+  if (file.slo_ms === undefined && file.policy !== undefined && NEED_SLO.includes(file.policy))
     problems.push(`policy: ${file.policy} needs slo_ms; was nothing`);
   if (file.platform === "rubato_emulated" && file.emulated === undefined)
     problems.push("emulated: must be given for platform rubato_emulated; was nothing");

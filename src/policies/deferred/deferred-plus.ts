@@ -10,145 +10,173 @@ import {
 } from "./window-options.js";
 import { defineSharedWindowPolicy } from "./window-policy.js";
 
-const options = {
-  idle_dispatch: idleDispatch(
-    "Dispatch at once while idle accelerators exceed what the present rate needs; the live server's own default is true.",
-  ),
-  isolation,
-  target: {
-    type: "word-or-integer",
-    words: ["keep-up", "auto"],
-    min: 1,
-    max: BATCH_SIZE_MAX,
-    default: "keep-up",
-    meaning:
-      "Batch size that head dropping protects: `keep-up` the smallest at which all models together keep up with " +
-      "their arrivals, `auto` the largest that staggered execution sustains (as for deferred), a number fixes it.",
-  },
-  drop_by_strain: {
-    type: "boolean",
-    default: false,
-    meaning: "Protect a larger batch while much work is left on the accelerators, a smaller one while little is left.",
-  },
-  heads_return: {
-    type: "boolean",
-    default: false,
-    meaning:
-      "Heads that keep a batch below its target are set aside and given up only when a batch leaves without them; until " +
-      "then they may return. false: given up at once, as deferred does.",
-  },
-  look_ahead: {
-    type: "boolean",
-    default: true,
-    meaning:
-      "A batch that cannot hold all gives up more heads where a projection of the next launches then loses fewer requests " +
-      "in all. Only for a model alone on its accelerators, up to 64 of them.",
-  },
-  leave_when_enough: {
-    type: "boolean",
-    default: true,
-    meaning:
-      "A batch leaves as soon as an accelerator idles once it is so large that waiting for one more request costs more " +
-      "accelerator time than it saves: at once with one accelerator, hardly ever with more than six.",
-  },
-  early: {
-    type: "number",
-    isShared: true,
-    min: 0,
-    max: 1000,
-    default: 0.5,
-    meaning:
-      "How much before its window a batch may leave when an accelerator idles, and compete for one that comes free, " +
-      "in its execution time divided by the number of accelerators. 0: not at all.",
-  },
-  early_per_idle: {
-    type: "number",
-    isShared: true,
-    min: 0,
-    max: 1000,
-    default: 2,
-    meaning:
-      "The same for each idle accelerator beyond the first, divided by the root of the number of accelerators. 0: none.",
-  },
-  early_by_gap: {
-    type: "number",
-    isShared: true,
-    min: 0,
-    max: 10,
-    default: 0.8,
-    meaning:
-      "With one idle accelerator: earlier by this part of how much sooner the next one comes free than in even turns, or " +
-      "later where it comes free later. 0: not at all.",
-  },
-  burst_aware: {
-    type: "boolean",
-    isShared: true,
-    default: true,
-    meaning:
-      "Multiply early_per_idle by the dispersion of arrivals (variance over mean, 1 for Poisson): after a burst nobody " +
-      "comes for whom waiting would be worth while.",
-  },
-  feedback: {
-    type: "boolean",
-    default: true,
-    meaning:
-      "Models that lose a larger part of their requests than others open earlier and go first, until all lose the same.",
-  },
-  fastest_first: {
-    type: "boolean",
-    isShared: true,
-    default: true,
-    meaning: "Take the fastest idle accelerator, the lowest id among equals; false: the lowest id.",
-  },
-  rate_window_s: rateWindow(2),
-  timer_slack_us: timerSlack,
-} as const;
+/** Options of `deferred+` and of `auto`, which switches on what it has learnt since. @param isAuto its defaults. */
+const optionsOf = <const B extends boolean>(isAuto: B) =>
+  ({
+    idle_dispatch: idleDispatch(
+      "Dispatch at once while idle accelerators exceed what the present rate needs; the live server's own default is true.",
+    ),
+    isolation,
+    target: {
+      type: "word-or-integer",
+      words: ["keep-up", "auto"],
+      min: 1,
+      max: BATCH_SIZE_MAX,
+      default: "keep-up",
+      meaning:
+        "Batch size that head dropping protects: `keep-up` the smallest at which all models together keep up with " +
+        "their arrivals, `auto` the largest that staggered execution sustains (as for deferred), a number fixes it.",
+    },
+    look_ahead: {
+      type: "boolean",
+      default: true,
+      meaning:
+        "A batch that cannot hold all gives up more heads where a projection of the next launches then loses fewer requests " +
+        "in all. Only for a model alone on its accelerators, up to 64 of them.",
+    },
+    leave_when_enough: {
+      type: "boolean",
+      default: true,
+      meaning:
+        "A batch leaves as soon as an accelerator idles once it is so large that waiting for one more request costs more " +
+        "accelerator time than it saves: at once with one accelerator, hardly ever with more than six.",
+    },
+    early: {
+      type: "number",
+      isShared: true,
+      min: 0,
+      max: 1000,
+      default: 0.5,
+      meaning:
+        "How much before its window a batch may leave when an accelerator idles, and compete for one that comes free, " +
+        "in its execution time divided by the number of accelerators. 0: not at all.",
+    },
+    early_per_idle: {
+      type: "number",
+      isShared: true,
+      min: 0,
+      max: 1000,
+      default: 2,
+      meaning:
+        "The same for each idle accelerator beyond the first, divided by the root of the number of accelerators. 0: none.",
+    },
+    early_by_gap: {
+      type: "number",
+      isShared: true,
+      min: 0,
+      max: 10,
+      default: 0.8,
+      meaning:
+        "With one idle accelerator: earlier by this part of how much sooner the next one comes free than in even turns, or " +
+        "later where it comes free later. 0: not at all.",
+    },
+    burst_aware: {
+      type: "boolean",
+      isShared: true,
+      default: true,
+      meaning:
+        "Multiply early_per_idle by the dispersion of arrivals (variance over mean, 1 for Poisson): after a burst nobody " +
+        "comes for whom waiting would be worth while.",
+    },
+    feedback: {
+      type: "boolean",
+      default: true,
+      meaning:
+        "Models that lose a larger part of their requests than others open earlier and go first, until all lose the same.",
+    },
+    fastest_first: {
+      type: "boolean",
+      isShared: true,
+      default: true,
+      meaning: "Take the fastest idle accelerator, the lowest id among equals; false: the lowest id.",
+    },
+    usable_capacity: {
+      type: "boolean",
+      default: isAuto,
+      meaning:
+        "For the keep-up target accelerators count by what they serve in time, not by their speed: a slow one holds smaller " +
+        "batches.",
+    },
+    marginal_early: {
+      type: "boolean",
+      default: isAuto,
+      meaning:
+        "The unit of earliness is the part of a batch's execution time that grows with its size: where that is small, many join " +
+        "in a short time. false: all of it.",
+    },
+    early_by_backlog: {
+      type: "boolean",
+      default: isAuto,
+      meaning:
+        "A batch leaves as soon as an accelerator idles once the batches that all models have in hand would take longer than " +
+        "they have, unless together they save more than an accelerator by waiting.",
+    },
+    rate_window_s: rateWindow(2),
+    timer_slack_us: timerSlack,
+  }) as const;
 
 /**
  * Past Symphony's paper: `deferred` with a target that keeps up and no more, windows that open early while accelerators
  * idle, and feedback between models (docs/decisions/004-deferred-plus.md). Each part can be switched off alone.
  */
-export const deferredPlusPolicy = defineSharedWindowPolicy({
-  name: "deferred+",
-  summary:
-    "Deferred scheduling past the paper: a target that keeps up and no more, early windows while accelerators idle, " +
-    "feedback between models. Served live, too, but not with scheduler.threads.",
-  options,
-  rules: (given) => ({
-    opens: "frontrun",
-    timeoutUs: 0,
-    drop: "window",
-    idleDispatch: given.idle_dispatch,
-    target: fixedTarget(given.target),
-    rateWindowUs: microseconds(given.rate_window_s),
-    slackUs: given.timer_slack_us,
-    isolation: given.isolation,
-    plus: {
-      keepUp: given.target === "keep-up",
-      strain: given.drop_by_strain,
-      headsReturn: given.heads_return,
-      feedback: given.feedback,
-      lookAhead: given.look_ahead,
-      leaveWhenEnough: given.leave_when_enough,
-    },
-  }),
-  arbiterPlus: (given) => ({
-    early: given.early,
-    earlyPerIdle: given.early_per_idle,
-    earlyByGap: given.early_by_gap,
-    burstAware: given.burst_aware,
-    fastestFirst: given.fastest_first,
-  }),
-});
+const define = (name: string, summary: string, isAuto: boolean) =>
+  defineSharedWindowPolicy({
+    name,
+    summary,
+    options: optionsOf(isAuto),
+    rules: (given) => ({
+      opens: "frontrun",
+      timeoutUs: 0,
+      drop: "window",
+      idleDispatch: given.idle_dispatch,
+      target: fixedTarget(given.target),
+      rateWindowUs: microseconds(given.rate_window_s),
+      slackUs: given.timer_slack_us,
+      isolation: given.isolation,
+      plus: {
+        keepUp: given.target === "keep-up",
+        feedback: given.feedback,
+        lookAhead: given.look_ahead,
+        leaveWhenEnough: given.leave_when_enough,
+        usableCapacity: given.usable_capacity,
+        marginalEarly: given.marginal_early,
+        earlyByBacklog: given.early_by_backlog,
+      },
+    }),
+    arbiterPlus: (given) => ({
+      early: given.early,
+      earlyPerIdle: given.early_per_idle,
+      earlyByGap: given.early_by_gap,
+      burstAware: given.burst_aware,
+      fastestFirst: given.fastest_first,
+    }),
+  });
 
+export const deferredPlusPolicy = define(
+  "deferred+",
+  "Deferred scheduling past the paper: a target that keeps up and no more, early windows while accelerators idle, " +
+    "feedback between models. Served live, too, but not with scheduler.threads.",
+  false,
+);
+
+/** What nobody has to choose: docs/decisions/006-auto.md. */
+export const autoPolicy = define(
+  "auto",
+  "The default: deferred+ that knows what slow accelerators can serve and how much waiting is worth. With scheduler.threads " +
+    "it does what deferred does: its other parts know more of each other than offers and grants.",
+  true,
+);
+
+const { early, early_per_idle, early_by_gap, burst_aware } = autoPolicy.options;
 /** The parts of an arbiter whose queues bring their own rules (the live server's). */
 export const PLUS_ARBITER: Omit<ArbiterPlusOptions, "load"> = {
-  early: options.early.default,
-  earlyPerIdle: options.early_per_idle.default,
-  earlyByGap: options.early_by_gap.default,
-  burstAware: options.burst_aware.default,
+  early: early.default,
+  earlyPerIdle: early_per_idle.default,
+  earlyByGap: early_by_gap.default,
+  burstAware: burst_aware.default,
   // Measured scales differ by noise: the lowest id keeps work together.
   fastestFirst: false,
 };
 
 export const deferredPlus = deferredPlusPolicy.create;
+export const auto = autoPolicy.create;

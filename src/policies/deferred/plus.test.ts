@@ -23,11 +23,12 @@ function accelerators(scales: readonly number[]): AcceleratorTable {
 
 const PARTS = {
   keepUp: true,
-  strain: false,
-  headsReturn: false,
   feedback: true,
   lookAhead: true,
   leaveWhenEnough: true,
+  usableCapacity: false,
+  marginalEarly: false,
+  earlyByBacklog: false,
 };
 /** Symphony's ResNet50 (Table 2). */
 const RESNET = linearTable(1053, 5072, 18);
@@ -162,18 +163,6 @@ test("enough: one accelerator never waits, two wait for few, eight for more than
   expect(enough(1, 5)).toBe(0);
   expect(enough(2, 1)).toBe(1.25);
   expect(enough(8, 4.8)).toBeGreaterThan(18);
-});
-
-test("strain: 1 when all work in even turns, 0 when all idle", () => {
-  const table = accelerators(Array(5).fill(1));
-  const load = new SharedLoad(table);
-  load.batchSent(8000);
-  expect(load.strain(1000)).toBe(0);
-  for (let id = 1; id < 5; id++) {
-    table.running[id] = id;
-    table.freeAt[id] = 1000 + (id - 0.5) * 2000;
-  }
-  expect(load.strain(1000)).toBeCloseTo(1, 10);
 });
 
 test("dispersion of arrivals: near 1 for Poisson, near n where they come n at once, 0 for equal gaps", () => {

@@ -9,15 +9,14 @@ import { keepUpSize } from "./target-size.js";
 export interface QueuePlusOptions {
   readonly load: SharedLoad;
   readonly keepUp: boolean;
-  readonly strain: boolean;
-  readonly headsReturn: boolean;
   readonly feedback: boolean;
   readonly lookAhead: boolean;
   readonly leaveWhenEnough: boolean;
+  readonly usableCapacity: boolean;
+  readonly marginalEarly: boolean;
+  readonly earlyByBacklog: boolean;
 }
 
-/** How much more of the target the drop rule protects per unit of strain above 1. */
-const STRAIN_GAIN = 0.6;
 /** No look ahead with more accelerators: what a batch keeps or loses is made up for by the next one that comes free. */
 const LOOKED_AT = 64;
 /**
@@ -51,6 +50,7 @@ export class QueuePlus {
     this.key = key;
     this.options = options;
     options.load.isAskedFor = true;
+    if (options.earlyByBacklog) options.load.countsBacklog = true;
     this.badSeen = options.load.bad;
   }
 
@@ -64,22 +64,14 @@ export class QueuePlus {
    * @param largest targetSize at this rate. @param dispersion see SharedLoad.say.
    */
   target(execUs: Float64Array, largest: number, ratePerUs: number, dispersion: number): number {
-    const { load, keepUp, leaveWhenEnough } = this.options;
+    const { load, keepUp, leaveWhenEnough, usableCapacity } = this.options;
     if (leaveWhenEnough) this.enough = load.enough(savingOver(execUs));
     if (Number.isNaN(ratePerUs)) return largest;
     const costUs = execUs[largest]! / largest;
-    load.say(this.key, ratePerUs, ratePerUs * costUs, dispersion);
+    const usable = usableCapacity ? load.usable(execUs, largest) : 1;
+    const joining = (ratePerUs * fixedUs(execUs)) / Math.max(1, dispersion);
+    load.say(this.key, ratePerUs, (ratePerUs * costUs) / usable, dispersion, joining);
     return keepUp ? keepUpSize(execUs, largest, costUs * load.room) : largest;
-  }
-
-  /**
-   * What a head costs when it keeps a batch small is accelerator time, and its price changes: with work left over on
-   * the accelerators fewer heads are worth it, with idle ones more.
-   */
-  protectedSize(target: number, sizeMax: number, at: number): number {
-    if (!this.options.strain) return target;
-    const size = Math.round(target * (1 + STRAIN_GAIN * (this.options.load.strain(at) - 1)));
-    return Math.max(1, Math.min(sizeMax, size));
   }
 
   /** To be asked before each look at the queue: catches up with what others gave up. */
@@ -140,11 +132,7 @@ export class QueuePlus {
   }
 
   /** Heads set aside are given up only when a batch leaves without them. */
-  get setsHeadsAside(): boolean {
-    return this.options.headsReturn || this.looksAhead;
-  }
-
-  private get looksAhead(): boolean {
+  get looksAhead(): boolean {
     const { load, lookAhead } = this.options;
     return lookAhead && load.isAlone(this.key) && load.accelerators.count <= LOOKED_AT;
   }
@@ -170,9 +158,20 @@ export class QueuePlus {
     return this.options.load.earlyUs;
   }
 
+  /** What of the time of a batch earliness counts, whole µs. @param nextUs of a batch of one more. */
+  earlyUnitUs(size: number, execUs: number, nextUs: number): number {
+    return this.options.marginalEarly ? Math.max(1, Math.min(execUs, size * (nextUs - execUs))) : execUs;
+  }
+
   batchSent(execUs: number): void {
     this.options.load.batchSent(execUs);
   }
+}
+
+/** beta of the line through the times of one and of the most. */
+function fixedUs(execUs: Float64Array): number {
+  const sizeMax = execUs.length - 2;
+  return sizeMax === 1 ? 0 : Math.max(0, (sizeMax * execUs[1]! - execUs[sizeMax]!) / (sizeMax - 1));
 }
 
 /** beta / alpha of the line through the times of one and of the most; 0 where a batch holds one. */

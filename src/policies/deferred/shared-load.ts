@@ -3,15 +3,15 @@ import type { AcceleratorId, AcceleratorTable } from "../../core/tables/accelera
 
 /** Weight of a new batch in the mean time of batches. */
 const BATCH_WEIGHT = 1 / 32;
-/** Accelerators that an estimate of the work left looks at, evenly spread over all. */
-const LOOKED_AT = 64;
 /** Part of all arrivals that makes a queue the only one: sums are not exact. */
 const ALONE = 0.999;
 /** What each queue last said, by column. */
 const ARRIVALS = 0;
 const NEED = 1;
 const DISPERSION = 2;
-const COLUMNS = 3;
+/** Not summed: requests that arrive while what batching saves once would run. */
+const JOINING = 3;
+const COLUMNS = 4;
 
 /**
  * What the queues of one scheduler and its arbiter know of each other's load under `deferred+`: a few numbers, each
@@ -26,11 +26,12 @@ export class SharedLoad {
   bad = 0;
   /** A queue of `deferred+` is or was there: an arbiter of mixed policies decides as without it before. */
   isAskedFor = false;
+  /** A queue asks that the arbiter weighs all that waits against the time it has; see Backlog. */
+  countsBacklog = false;
   private said = new Float64Array(16 * COLUMNS);
   private readonly totals = new Float64Array(COLUMNS);
-  /** Means over batches: of their times, and of the squares of these. */
+  /** Mean time of batches. */
   private batchUs = 0;
-  private batchSquare = 0;
   readonly accelerators: AcceleratorTable;
   /** What `capacity` was counted from. */
   private countedCount = -1;
@@ -44,8 +45,9 @@ export class SharedLoad {
   /**
    * @param perUs arrivals per microsecond. @param need accelerators that this rate needs at the least.
    * @param dispersion variance of the arrivals in a time over their mean: 1 for Poisson arrivals.
+   * @param joining see there.
    */
-  say(key: QueueKey, perUs: number, need: number, dispersion: number): void {
+  say(key: QueueKey, perUs: number, need: number, dispersion: number, joining = 0): void {
     if ((key + 1) * COLUMNS > this.said.length) {
       const grown = new Float64Array(Math.max(this.said.length * 2, (key + 1) * COLUMNS));
       grown.set(this.said);
@@ -54,6 +56,7 @@ export class SharedLoad {
     this.put(key, ARRIVALS, perUs);
     this.put(key, NEED, need);
     this.put(key, DISPERSION, perUs * dispersion);
+    this.put(key, JOINING, joining);
   }
 
   /** This queue's part of all arrivals, in [0, 1]; 1 while nothing is known. */
@@ -65,6 +68,11 @@ export class SharedLoad {
   /** How many times as many accelerators there are as all queues need at the least, each counted by its speed. */
   get room(): number {
     return this.capacity() / Math.max(1e-9, this.totals[NEED]!);
+  }
+
+  /** Requests of a queue that arrive while what batching saves once would run; after a burst fewer come, so it is over the dispersion. */
+  joining(key: QueueKey): number {
+    return this.said[key * COLUMNS + JOINING] ?? 0;
   }
 
   /** No other queue has arrivals. */
@@ -101,6 +109,29 @@ export class SharedLoad {
     return worth * (1 + worth / 4);
   }
 
+  /**
+   * Part of the capacity, each accelerator counted by its speed, that serves a queue in time.
+   * @param execUs on the fastest. @param largest batch that the fastest sustains.
+   */
+  usable(execUs: Float64Array, largest: number): number {
+    const { accelerators } = this;
+    const mostUs = execUs[largest]!;
+    let served = 0;
+    let sizedFor = 1;
+    let size = largest;
+    for (let id = 0; id < accelerators.capacity; id++) {
+      if (accelerators.present[id] === 0) continue;
+      const slower = accelerators.scale[id]! / accelerators.fastestScale;
+      if (slower !== sizedFor) {
+        sizedFor = slower;
+        size = largest;
+        while (size > 0 && execUs[size]! * slower > mostUs) size--;
+      }
+      if (size > 0) served += ((size / execUs[size]!) * (mostUs / largest)) / slower;
+    }
+    return Math.max(1e-9, served / this.capacity());
+  }
+
   /** Mean dispersion over arrivals; at least 1. */
   get dispersion(): number {
     const total = this.totals[ARRIVALS]!;
@@ -110,7 +141,6 @@ export class SharedLoad {
   batchSent(execUs: number): void {
     const weight = this.batchUs === 0 ? 1 : BATCH_WEIGHT;
     this.batchUs += weight * (execUs - this.batchUs);
-    this.batchSquare += weight * (execUs ** 2 - this.batchSquare);
   }
 
   /** Mean time between two accelerators coming free while all work, µs; 0 before the first batch. */
@@ -118,27 +148,8 @@ export class SharedLoad {
     return this.batchUs / Math.max(1, this.accelerators.count);
   }
 
-  /**
-   * Work left on the accelerators at a moment when one has just come free, relative to what it is when all work in even
-   * turns (each other one is at a random moment of its batch, longer ones more often: E[l^2] / (2 E[l]) is left): 0 = all idle, 1 = as busy as can be kept up.
-   */
-  strain(at: number): number {
-    const { accelerators } = this;
-    const others = accelerators.count - 1;
-    if (others < 1 || this.batchUs === 0) return 1;
-    const stride = Math.ceil(accelerators.capacity / LOOKED_AT);
-    let leftUs = 0;
-    let seen = 0;
-    for (let id = 0; id < accelerators.capacity; id += stride) {
-      if (accelerators.present[id] === 0) continue;
-      seen++;
-      if (accelerators.inFlight(id) > 0) leftUs += Math.max(0, accelerators.freeAt[id]! - at);
-    }
-    return seen === 0 ? 1 : (leftUs / seen) * (accelerators.count / others) * ((2 * this.batchUs) / this.batchSquare);
-  }
-
   /** Accelerators present, each counted by its speed relative to the fastest. Counted anew when any came, went or led. */
-  private capacity(): number {
+  capacity(): number {
     const { accelerators } = this;
     if (this.countedCount === accelerators.count && this.countedScale === accelerators.fastestScale)
       return this.counted;

@@ -256,10 +256,9 @@ export class WindowQueue implements Queue {
         if (pending.deadlineAt(middle) < this.endOf(Math.min(rest, sizeMax), at)) low = middle + 1;
         else high = middle;
       }
-      const target = this.plus === null ? this.target : this.plus.protectedSize(this.target, sizeMax, at);
-      base = Math.max(1, Math.min(target, count - low));
+      base = Math.max(1, Math.min(this.target, count - low));
     }
-    if (this.plus?.setsHeadsAside) {
+    if (this.plus?.looksAhead) {
       this.dropFront(pending.firstNotBefore(this.endOf(1, at)), at);
       this.aside = pending.firstNotBefore(this.endOf(base, at));
     } else this.dropFront(pending.firstNotBefore(this.endOf(base, at)), at);
@@ -408,7 +407,8 @@ export class WindowQueue implements Queue {
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
     offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0);
-    offers.earlyExecUs[key] = this.plus === null ? 0 : this.fastUs[size]!;
+    offers.earlyExecUs[key] =
+      this.plus === null ? 0 : this.plus.earlyUnitUs(size, this.fastUs[size]!, this.fastUs[size + 1]!);
     offers.execUs[key] = this.fastUs[size]!;
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;

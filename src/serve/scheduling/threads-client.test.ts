@@ -36,7 +36,7 @@ test("a policy whose queues and arbiter share more than offers and grants is a p
   const client = create({ broke: () => {} });
   expect(client.problemOf("timeout")).toBeNull();
   expect(client.problemOf("deferred+")).toBe(
-    "policy must be one of deferred, eager, timeout where scheduler.threads is 2; was deferred+",
+    "policy must be one of auto, deferred, eager, timeout where scheduler.threads is 2; was deferred+",
   );
 });
 
