@@ -25,13 +25,15 @@ test("a real server, tiny: all of a pair see the same arrivals, each pair its ow
   const options = { dataDir: null, profileS: 1, capacityS: 1, note: () => {} };
   await measureSetting(setting, [{ case: { setting, load: 1 }, plan }], options, (_, measured) => made.push(measured));
   const { runs, slo_ms, most_in_time, offered_rps, counted_s } = made[0]!;
-  for (const pair of [0, 1])
-    expect(
-      runs
-        .filter((run) => run.pair === pair)
-        .map(({ contender }) => contender)
-        .sort(),
-    ).toEqual([...["default", "eager", "timeout-0.25"]]);
+  for (const pair of [0, 1]) {
+    const made = runs.filter((run) => run.pair === pair);
+    // On a machine that did not let the generator keep up, the pair ends with the run that says nothing.
+    const all = ["default", "eager", "timeout-0.25"];
+    const contenders = made.map(({ contender }) => contender);
+    if (made.every(({ void_reason }) => void_reason === null)) expect([...contenders].sort()).toEqual(all);
+    else expect(new Set(contenders).size).toBe(contenders.length);
+    expect(made.findIndex(({ void_reason }) => void_reason !== null)).toBeOneOf([-1, made.length - 1]);
+  }
   const arrived = [0, 1].map((pair) => [...new Set(runs.filter((run) => run.pair === pair).map((run) => run.arrived))]);
   expect(arrived.map(({ length }) => length)).toEqual([1, 1]);
   expect(arrived[0]).not.toEqual(arrived[1]);
