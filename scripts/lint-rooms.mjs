@@ -78,12 +78,9 @@ function connect(from, to) {
   while (depth < a.length && depth < b.length && a[depth] === b[depth]) depth++;
   if (depth === a.length || depth === b.length) return; // a room and a room within it
   const [x, y] = [a, b].map((parts) => parts.slice(0, depth + 1).join("/"));
-  if (tangled.has(a.slice(0, depth).join("/"))) return;
   if (!edges.has(x)) edges.set(x, new Set());
   edges.get(x).add(y);
 }
-/** Rooms whose own rooms still import each other in circles, by their types. */
-const tangled = new Set(["serve"]);
 function circles() {
   const done = new Set();
   const visit = (room, way) => {

@@ -8,7 +8,7 @@
  * in a row that ends in refusal again doubles the pause: who asks for the impossible costs less and less.
  *
  * Under the rule: the times of a model (`latency`: prior is its profile), the scale of an accelerator
- * (`accelerator-table`: as declared), the delays before and after execution (`serve/scheduling/delay-meter`: the guess of the start).
+ * (`accelerator-table`: as declared), the delays before and after execution (`serve/groups/delay-meter`: the guess of the start).
  * Not under it, because refused requests are measured too: rates of arrival, and what follows from them (targets, demand,
  * shares, boosts).
  */

@@ -16,7 +16,7 @@ import { type LiveQueueSpec, livePolicy } from "../policies/live.js";
 import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import { checkBatcherOptions, checkSubmitOptions } from "./batcher-options.js";
-import { dropEnding, failEnding, LATE_ENDING } from "./requests/endings.js";
+import { dropEnding, failEnding, LATE_ENDING } from "./endings.js";
 import { Slots } from "./requests/slots.js";
 
 export interface BatcherOptions<Item, Result> {

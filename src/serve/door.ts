@@ -1,8 +1,8 @@
 /** What the HTTP door and the gRPC door have in common. */
 import type { ErrorCode } from "../wire/serving-error.js";
 import { ServingError } from "../wire/serving-error.js";
+import type { Gateway, RepositoryIndexEntry } from "./gateway.js";
 import type { AdmissionLimits } from "./requests/admission.js";
-import type { Gateway, RepositoryIndexEntry } from "./requests/gateway.js";
 
 export const SERVER_NAME = "rubato";
 

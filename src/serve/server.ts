@@ -3,8 +3,6 @@ import { DROP_REASONS, FAIL_DRAINING } from "../core/outcome.js";
 import { type Clock, pause, systemClock } from "../wire/clock/clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import type { Sliced } from "../wire/sliced.js";
-import { type ModelSource, ModelTable } from "./models/model-table.js";
-import type { ServedModel } from "./models/served-model.js";
 import type {
   Gateway,
   InferCall,
@@ -14,13 +12,15 @@ import type {
   ParameterValue,
   RefusedCall,
   RepositoryIndexEntry,
-} from "./requests/gateway.js";
+} from "./gateway.js";
+import type { GroupScaling } from "./group-scaling.js";
+import { type ModelSource, ModelTable } from "./models/model-table.js";
+import type { ServedModel } from "./models/served-model.js";
 import { shareGroup } from "./requests/share-group.js";
 import { inputValues } from "./requests/values/input-values.js";
 import { toClientShapes, toModelShapes } from "./requests/values/reshape.js";
 import { validateInputs, validateOutputs } from "./requests/values/validate-inputs.js";
 import { Autoscaler } from "./scaling/autoscaler.js";
-import type { GroupScaling } from "./scaling/group-scaling.js";
 import { Placement, type PlacementOptions } from "./scaling/placement.js";
 import { LiveDriver, type LiveDriverOptions } from "./scheduling/live-driver.js";
 

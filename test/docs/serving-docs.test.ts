@@ -6,8 +6,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DROP_REASONS, FAIL_CAUSES } from "../../src/core/outcome.js";
+import { DROP_ENDINGS, type Ending, FAIL_ENDINGS, LATE_ENDING, REFUSALS } from "../../src/serve/endings.js";
 import { Metrics } from "../../src/serve/observation/metrics.js";
-import { DROP_ENDINGS, type Ending, FAIL_ENDINGS, LATE_ENDING, REFUSALS } from "../../src/serve/requests/endings.js";
 import { INFER_LIMIT_MEANINGS, INFER_LIMITS } from "../../src/wire/infer-limits.js";
 import { ERROR_CODES } from "../../src/wire/serving-error.js";
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { type ClientReadableStream, credentials, loadPackageDefinition, type ServiceError } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { GroupScaling } from "../../src/serve/scaling/group-scaling.js";
+import type { GroupScaling } from "../../src/serve/group-scaling.js";
 import { type Doors, openDoors, until } from "./harness.js";
 
 const proto = fileURLToPath(new URL("../../src/wire/proto/externalscaler.proto", import.meta.url));

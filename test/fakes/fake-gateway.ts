@@ -14,9 +14,9 @@ import type {
   ParameterValue,
   RefusedCall,
   RepositoryIndexEntry,
-} from "../../src/serve/requests/gateway.js";
+} from "../../src/serve/gateway.js";
+import type { GroupScaling } from "../../src/serve/group-scaling.js";
 import { validateInputs, validateOutputs } from "../../src/serve/requests/values/validate-inputs.js";
-import type { GroupScaling } from "../../src/serve/scaling/group-scaling.js";
 import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 import { ERROR_CODES, type ErrorCode, ServingError } from "../../src/wire/serving-error.js";
 import { DATATYPES, type Datatype, type Tensor } from "../../src/wire/tensors/tensor.js";

@@ -1,10 +1,10 @@
 /** A server over the fake pool, and calls to it, for tests. */
 import type { AcceleratorGroupSpec, ModelSpec } from "../../src/config/model.js";
 import { durationUs } from "../../src/core/time.js";
+import type { InferCall, InferReply } from "../../src/serve/gateway.js";
 import { profileOfEmulated } from "../../src/serve/models/model-profile.js";
 import { ModelTimes } from "../../src/serve/models/model-times.js";
 import { silentLog } from "../../src/serve/observation/log.js";
-import type { InferCall, InferReply } from "../../src/serve/requests/gateway.js";
 import { Server, type ServerOptions } from "../../src/serve/server.js";
 import type { RunBatch } from "../../src/serve/workers/worker-pool.js";
 import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";

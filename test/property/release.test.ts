@@ -8,7 +8,7 @@ import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js"
 import { DROPPED, FAIL_WORKER_CRASHED, isRefusal } from "../../src/core/outcome.js";
 import { type CommandSink, Scheduler } from "../../src/core/scheduler.js";
 import { LIVE_DEFAULTS, livePolicy, liveWindow } from "../../src/policies/live.js";
-import { DelayMeter } from "../../src/serve/scheduling/delay-meter.js";
+import { DelayMeter } from "../../src/serve/groups/delay-meter.js";
 
 const START = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
 /** The truth, once all is well. */

@@ -4,10 +4,10 @@
  */
 import type { AcceleratorGroupSpec, ModelSpec } from "../../src/config/model.js";
 import { durationUs } from "../../src/core/time.js";
+import { REFUSALS } from "../../src/serve/endings.js";
 import { profileOfEmulated } from "../../src/serve/models/model-profile.js";
 import { ModelTimes } from "../../src/serve/models/model-times.js";
 import { silentLog } from "../../src/serve/observation/log.js";
-import { REFUSALS } from "../../src/serve/requests/endings.js";
 import { Server } from "../../src/serve/server.js";
 import { ProcessPool } from "../../src/serve/workers/process-pool.js";
 import { stream, type Uniform } from "../../src/sim/random.js";

@@ -6,9 +6,9 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import type { ModelSpec } from "../../config/model.js";
+import type { Gateway } from "../../serve/gateway.js";
 import { createGrpcDoor } from "../../serve/grpc/door.js";
 import { createHttpDoor } from "../../serve/http/door.js";
-import type { Gateway } from "../../serve/requests/gateway.js";
 import { INFER_METHOD } from "../scheduling/probe.js";
 
 export type EchoKind = "http" | "grpc" | "http-door" | "grpc-door";

@@ -12,8 +12,8 @@ import { encodeProto, MessagePieces } from "../../wire/infer/message-pieces.js";
 import { scanInferRequest } from "../../wire/infer/proto-scan.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
+import type { Gateway, InferHandler, InferReply } from "../gateway.js";
 import type { Place } from "../requests/admission.js";
-import type { Gateway, InferHandler, InferReply } from "../requests/gateway.js";
 import type { Receipt } from "./reception.js";
 
 export interface CallContext {

@@ -19,8 +19,8 @@ import type {
 } from "../../wire/proto/externalscaler.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
-import type { Gateway } from "../requests/gateway.js";
-import type { GroupScaling } from "../scaling/group-scaling.js";
+import type { Gateway } from "../gateway.js";
+import type { GroupScaling } from "../group-scaling.js";
 import { statusOf } from "./status.js";
 
 export const METRIC_NAME = "rubato-accelerators";

@@ -10,7 +10,7 @@ import type {
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { ServingError } from "../../wire/serving-error.js";
-import type { Gateway } from "../requests/gateway.js";
+import type { Gateway } from "../gateway.js";
 import { statusOf } from "./status.js";
 
 interface CheckRequest {

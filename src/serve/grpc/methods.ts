@@ -12,8 +12,8 @@ import {
 } from "../../wire/proto/inference.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, EXTENSIONS, isKnownModel, notSupported, SERVER_NAME, servingErrorOf } from "../door.js";
+import type { Gateway, ModelStatistics, StatisticDuration } from "../gateway.js";
 import { modelConfig, modelMetadata } from "../repository/model-config.js";
-import type { Gateway, ModelStatistics, StatisticDuration } from "../requests/gateway.js";
 import { statusOf } from "./status.js";
 
 export function createMethods(

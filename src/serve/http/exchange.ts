@@ -12,8 +12,8 @@ import { decodeInferBody, decodeRawBody, type InferBody, readHeaderLength } from
 import { timeoutHintUs } from "../../wire/infer/timeout-hint.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
+import type { Gateway, InferHandler, InferReply } from "../gateway.js";
 import type { Place } from "../requests/admission.js";
-import type { Gateway, InferHandler, InferReply } from "../requests/gateway.js";
 import { type AnswerPolicy, acceptedCompression, sendAnswer, sendError } from "./answer.js";
 import type { Inflations } from "./inflation.js";
 import { announcedLength, readBody, tooLarge } from "./request-body.js";

@@ -4,8 +4,8 @@ import { checkJsonBounds } from "../../wire/infer/json-bounds.js";
 import { describe, type Parameters, readParameters } from "../../wire/infer-parameters.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, EXTENSIONS, notSupported, SERVER_NAME } from "../door.js";
+import type { Gateway, MetricsFormat, ModelStatistics, StatisticDuration } from "../gateway.js";
 import { modelConfigJson, modelMetadata } from "../repository/model-config.js";
-import type { Gateway, MetricsFormat, ModelStatistics, StatisticDuration } from "../requests/gateway.js";
 import { compressed } from "./answer.js";
 import { type ModelPath, parseModelPath, readAsName } from "./request-path.js";
 

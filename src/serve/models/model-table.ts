@@ -7,9 +7,9 @@
 import type { ModelSpec } from "../../config/model.js";
 import { type Clock, pause } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
+import { REFUSALS } from "../endings.js";
+import type { ModelStatistics, RepositoryIndexEntry } from "../gateway.js";
 import type { Log } from "../observation/log.js";
-import { REFUSALS } from "../requests/endings.js";
-import type { ModelStatistics, RepositoryIndexEntry } from "../requests/gateway.js";
 import type { WorkerPool } from "../workers/worker-pool.js";
 import { sloProblem } from "./host-limits.js";
 import type { ModelTimes } from "./model-times.js";

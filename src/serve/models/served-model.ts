@@ -1,8 +1,8 @@
 import type { ModelSpec } from "../../config/model.js";
+import type { ModelStatistics, StatisticDuration } from "../gateway.js";
+import type { AcceleratorGroup } from "../groups/accelerator-group.js";
+import { DelayMeter } from "../groups/delay-meter.js";
 import type { ModelCells } from "../observation/metrics.js";
-import type { ModelStatistics, StatisticDuration } from "../requests/gateway.js";
-import { DelayMeter } from "../scheduling/delay-meter.js";
-import type { AcceleratorGroup } from "../workers/accelerator-group.js";
 import type { ModelTimes } from "./model-times.js";
 import type { RunRatio } from "./run-ratio.js";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { ModelSpec } from "../../config/model.js";
+import type { AcceleratorGroup } from "../groups/accelerator-group.js";
+import type { LiveScheduler } from "../live-scheduler.js";
 import type { Metrics } from "../observation/metrics.js";
-import type { LiveScheduler } from "../scheduling/live-scheduler.js";
-import type { AcceleratorGroup } from "../workers/accelerator-group.js";
 import type { ModelTimes } from "./model-times.js";
 import type { ServedQueue } from "./served-model.js";
 import { ServedModels } from "./served-models.js";

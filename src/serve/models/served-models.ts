@@ -2,10 +2,10 @@ import { measuredTable } from "../../core/latency/latency.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { LIVE_DEFAULTS, type LiveDefaults, liveWindow } from "../../policies/live.js";
 import { ServingError } from "../../wire/serving-error.js";
+import type { Refusal } from "../endings.js";
+import type { AcceleratorGroup } from "../groups/accelerator-group.js";
+import type { LiveScheduler } from "../live-scheduler.js";
 import type { Metrics } from "../observation/metrics.js";
-import type { Refusal } from "../requests/endings.js";
-import type { LiveScheduler } from "../scheduling/live-scheduler.js";
-import type { AcceleratorGroup } from "../workers/accelerator-group.js";
 import { RunRatio } from "./run-ratio.js";
 import { ServedModel, type ServedQueue } from "./served-model.js";
 

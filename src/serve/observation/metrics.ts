@@ -1,9 +1,9 @@
 /** Every metric of the server. docs/metrics.md lists them in the same order; a test keeps the two together. */
 import { CLOSE_REASONS, DROP_REASONS, FAIL_CAUSES } from "../../core/outcome.js";
 import { SCALE_REASONS, type ScaleAdvice } from "../../scaling/advisor.js";
-import type { MetricsFormat } from "../requests/gateway.js";
-import type { GroupScaling } from "../scaling/group-scaling.js";
-import { PlacementMetrics } from "../scaling/placement-metrics.js";
+import type { MetricsFormat } from "../gateway.js";
+import type { GroupScaling } from "../group-scaling.js";
+import { PlacementMetrics } from "./placement-metrics.js";
 import {
   type CounterCell,
   CounterFamily,

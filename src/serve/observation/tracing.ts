@@ -5,8 +5,7 @@
 import type { Attributes, Context, Tracer as OtelTracer, Span } from "@opentelemetry/api";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { ServingError } from "../../wire/serving-error.js";
-import type { RefusedCall } from "../requests/gateway.js";
-import type { InFlight } from "../requests/in-flight.js";
+import type { RefusedCall } from "../gateway.js";
 
 export interface RequestTrace {
   readonly traceId: string;
@@ -38,6 +37,20 @@ export function parseTraceparent(header: string | null): (RequestTrace & { reado
   const [, traceId, spanId, flags] = match as unknown as [string, string, string, string];
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}
+
+/** What a request's spans tell. Moments in µs of the server's clock; -1: it did not come to that. */
+export interface TracedRequest {
+  readonly trace: RequestTrace | null;
+  readonly model: { readonly spec: { readonly name: string; readonly version: string } };
+  readonly receivedAt: number;
+  readonly deadline: number;
+  readonly openedAt: number;
+  readonly dispatchedAt: number;
+  readonly execStartAt: number;
+  readonly execEndAt: number;
+  readonly answeredAt: number;
+  readonly batchSize: number;
 }
 
 export class Tracer {
@@ -95,7 +108,7 @@ export class Tracer {
   }
 
   /** The request ended: its spans, with their real times. */
-  end(request: InFlight, outcome: string, reason: string, at: number): void {
+  end(request: TracedRequest, outcome: string, reason: string, at: number): void {
     const { trace } = request;
     if (trace === null) return;
     const { api } = this;

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { AcceleratorGroupSpec } from "../../config/model.js";
+import type { InferCall } from "../gateway.js";
+import { AcceleratorGroup } from "../groups/accelerator-group.js";
 import { RunRatio } from "../models/run-ratio.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
-import { AcceleratorGroup } from "../workers/accelerator-group.js";
 import { answerEstimate, entryEstimate, retryAfterS } from "./answer-estimate.js";
-import type { InferCall } from "./gateway.js";
 import { InFlight } from "./in-flight.js";
 
 const RECEIVED_AT = 1_000_000;

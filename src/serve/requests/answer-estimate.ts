@@ -1,7 +1,7 @@
 /** How long an answer would take, counted from the receipt of its request, by what is known now. */
 
+import type { AcceleratorGroup } from "../groups/accelerator-group.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
-import type { AcceleratorGroup } from "../workers/accelerator-group.js";
 import type { InFlight } from "./in-flight.js";
 
 export interface AnswerEstimate {

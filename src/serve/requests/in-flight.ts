@@ -1,9 +1,9 @@
 import { PLAIN, type RequestTraits } from "../../core/tables/request-table.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
+import type { InferCall, InferHandler, InferReply } from "../gateway.js";
+import type { CommittedBatch } from "../groups/accelerator-group.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { RequestTrace } from "../observation/tracing.js";
-import type { CommittedBatch } from "../workers/accelerator-group.js";
-import type { InferCall, InferHandler, InferReply } from "./gateway.js";
 
 /**
  * One request from its entry until the scheduler says that it ended.

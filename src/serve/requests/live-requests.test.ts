@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { VirtualClock } from "../../../test/support/virtual-clock.js";
 import { DROP_CANCELLED, DROPPED } from "../../core/outcome.js";
 import { PLAIN } from "../../core/tables/request-table.js";
+import type { InferCall, InferReply } from "../gateway.js";
 import { RunRatio } from "../models/run-ratio.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
-import type { InferCall, InferReply } from "./gateway.js";
 import { InFlight } from "./in-flight.js";
 import { LiveRequests } from "./live-requests.js";
 

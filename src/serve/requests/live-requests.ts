@@ -14,14 +14,14 @@ import {
 import type { Clock } from "../../wire/clock/clock.js";
 import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
+import { dropEnding, failEnding, LATE_ENDING, type Refusal } from "../endings.js";
+import type { InferCall, InferHandler } from "../gateway.js";
+import type { LiveScheduler } from "../live-scheduler.js";
 import type { ServedModel } from "../models/served-model.js";
 import type { ServedModels, Share } from "../models/served-models.js";
 import type { Metrics } from "../observation/metrics.js";
 import type { Tracer } from "../observation/tracing.js";
-import type { LiveScheduler } from "../scheduling/live-scheduler.js";
 import { DeadlineTimers } from "./deadline-timers.js";
-import { dropEnding, failEnding, LATE_ENDING, type Refusal } from "./endings.js";
-import type { InferCall, InferHandler } from "./gateway.js";
 import { InFlight } from "./in-flight.js";
 import { endingError, failError, limitError, refusalError } from "./request-errors.js";
 import { Slots } from "./slots.js";

@@ -1,10 +1,10 @@
 /** What the client of a request that ends unanswered, or is refused, is told: the sentence, the numbers, when to come back. */
 import { DROP_BYTES_FULL, DROP_REASONS, FAIL_CAUSES, FAIL_MODEL_ERROR } from "../../core/outcome.js";
 import { ServingError } from "../../wire/serving-error.js";
+import { dropEnding, type Ending, failEnding, REFUSALS, type Refusal } from "../endings.js";
+import type { InferCall } from "../gateway.js";
 import type { ServedModel } from "../models/served-model.js";
 import { answerEstimate, entryEstimate, retryAfterS } from "./answer-estimate.js";
-import { dropEnding, type Ending, failEnding, REFUSALS, type Refusal } from "./endings.js";
-import type { InferCall } from "./gateway.js";
 import type { InFlight } from "./in-flight.js";
 
 /** It was a request and ended without an answer. @param reason short and fixed, for programs. */

@@ -7,13 +7,13 @@ import { timeUs } from "../../core/time.js";
 import { SCALE_DEFAULTS, type ScaleAdvice, ScaleAdvisor } from "../../scaling/advisor.js";
 import { addWork, type GroupWork } from "../../scaling/work.js";
 import type { Alarm, Clock } from "../../wire/clock/clock.js";
+import type { GroupScaling } from "../group-scaling.js";
+import type { AcceleratorGroup } from "../groups/accelerator-group.js";
 import type { ServedModels } from "../models/served-models.js";
 import type { Log } from "../observation/log.js";
+import type { LiveBatches } from "../requests/live-batches.js";
 import type { LiveDriver } from "../scheduling/live-driver.js";
-import type { AcceleratorGroup } from "../workers/accelerator-group.js";
-import type { LiveBatches } from "../workers/live-batches.js";
 import type { WorkerPool } from "../workers/worker-pool.js";
-import type { GroupScaling } from "./group-scaling.js";
 
 const INTERVAL_US = 10_000_000;
 

@@ -20,7 +20,7 @@ import type { Alarm, Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { ModelSource, ModelTable } from "../models/model-table.js";
 import type { Log } from "../observation/log.js";
-import type { PlacementMetrics } from "./placement-metrics.js";
+import type { PlacementMetrics } from "../observation/placement-metrics.js";
 import {
   type HeldModel,
   hasRoom,

@@ -1,5 +1,5 @@
+import type { LiveScheduler, LiveSchedulerOptions, SchedulerDeployment, SchedulerEvents } from "../live-scheduler.js";
 import { InlineScheduler } from "./inline-scheduler.js";
-import type { LiveScheduler, LiveSchedulerOptions, SchedulerDeployment, SchedulerEvents } from "./live-scheduler.js";
 import { ThreadsClient } from "./threads-client.js";
 
 export function createLiveScheduler(

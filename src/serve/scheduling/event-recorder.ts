@@ -1,7 +1,7 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { encodeHeader, type LogGroup, type LogHeader } from "../../core/event-log.js";
 import { LOG_WIDTH, type RowSink } from "../../core/event-rows.js";
-import type { LiveSchedulerOptions } from "./live-scheduler.js";
+import type { LiveSchedulerOptions } from "../live-scheduler.js";
 
 const BUFFER_ROWS = 4096;
 

@@ -1,7 +1,7 @@
 import { NEVER, type TimeUs } from "../../core/time.js";
 import type { Clock, PreciseAlarm } from "../../wire/clock/clock.js";
+import type { LiveScheduler, LiveSchedulerOptions, SchedulerEvents } from "../live-scheduler.js";
 import { recorderOf } from "./event-recorder.js";
-import type { LiveScheduler, LiveSchedulerOptions, SchedulerEvents } from "./live-scheduler.js";
 import { SchedulerLoop } from "./scheduler-loop.js";
 
 /** Turns in one callback of this thread; what is left over comes after other callbacks. */

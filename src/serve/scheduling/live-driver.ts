@@ -3,16 +3,16 @@ import { assertNever, invariant } from "../../core/invariant.js";
 import { FAIL_NO_ACCELERATOR } from "../../core/outcome.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { type Clock, systemClock } from "../../wire/clock/clock.js";
+import type { GroupScaling } from "../group-scaling.js";
+import { AcceleratorGroup } from "../groups/accelerator-group.js";
+import type { LiveScheduler, SchedulerDeployment } from "../live-scheduler.js";
 import type { ServedModel } from "../models/served-model.js";
 import { BATCH_MAX, ServedModels, type ServedModelsOptions } from "../models/served-models.js";
 import { Metrics } from "../observation/metrics.js";
+import { LiveBatches, type LiveBatchesOptions } from "../requests/live-batches.js";
 import { LiveRequests, type LiveRequestsOptions } from "../requests/live-requests.js";
-import type { GroupScaling } from "../scaling/group-scaling.js";
-import { AcceleratorGroup } from "../workers/accelerator-group.js";
-import { LiveBatches, type LiveBatchesOptions } from "../workers/live-batches.js";
 import type { PoolEvent } from "../workers/worker-pool.js";
 import { createLiveScheduler } from "./deployment.js";
-import type { LiveScheduler, SchedulerDeployment } from "./live-scheduler.js";
 
 export interface LiveDriverOptions extends LiveRequestsOptions, LiveBatchesOptions, ServedModelsOptions {
   /** Failures of its batch that a request survives. */

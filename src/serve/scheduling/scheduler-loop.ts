@@ -33,7 +33,7 @@ import {
   type QueueRecord,
   type SchedulerEvents,
   type SchedulerRow,
-} from "./live-scheduler.js";
+} from "../live-scheduler.js";
 import { WindowObserver } from "./window-observer.js";
 
 /** Later than this to what was due, this process did not run. */

@@ -9,7 +9,6 @@ import { createActorBells, createMemory, frontBell, type RingSizes } from "../..
 import { type ModelId, ThreadedScheduler } from "../../threads/threaded-scheduler.js";
 import { WorkerTeam } from "../../threads/worker-team.js";
 import { alarmIn } from "../../wire/clock/clock.js";
-import { policyProblem } from "../models/host-limits.js";
 import {
   blankDispatch,
   type DispatchRecord,
@@ -18,7 +17,8 @@ import {
   type QueueRecord,
   type SchedulerEvents,
   type SchedulerRow,
-} from "./live-scheduler.js";
+} from "../live-scheduler.js";
+import { policyProblem } from "../models/host-limits.js";
 
 export interface ThreadsClientOptions extends LiveSchedulerOptions {
   /** Queue threads, in [1, 64]; the rank's is one more. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { modelSpec } from "../../../../test/fakes/fake-server.js";
-import type { InferReply } from "../gateway.js";
+import type { InferReply } from "../../gateway.js";
 import { toClientShapes, toModelShapes } from "./reshape.js";
 
 const tensor = { datatype: "FP32", batchAxis: 0, variable: null, optional: false };

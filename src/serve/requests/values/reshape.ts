@@ -5,7 +5,7 @@
 import type { ModelSpec, TensorSpec } from "../../../config/model.js";
 import { ServingError } from "../../../wire/serving-error.js";
 import type { Tensor } from "../../../wire/tensors/tensor.js";
-import type { InferHandler } from "../gateway.js";
+import type { InferHandler } from "../../gateway.js";
 
 const isReshaped = ({ clientShape }: TensorSpec): boolean => clientShape !== undefined;
 

@@ -1,9 +1,9 @@
 import type { AcceleratorGroupSpec } from "../../config/model.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import type { GroupDelays } from "../observation/metrics.js";
-import { type Left, left, type PlannedRun, waitOf } from "../requests/backlog.js";
-import { GroupLoad } from "../scaling/group-load.js";
-import type { DelayMeter } from "../scheduling/delay-meter.js";
+import { type Left, left, type PlannedRun, waitOf } from "./backlog.js";
+import type { DelayMeter } from "./delay-meter.js";
+import { GroupLoad } from "./group-load.js";
 
 /**
  * present: takes batches. draining: gets no more, but those decided before it was known still run. overdue: the same

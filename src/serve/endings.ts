@@ -2,8 +2,8 @@
  * What the client is told for each way a request can end without an answer, and each way it is refused before it
  * began. The one table of cause -> error code (and so HTTP status and gRPC code) and reason; docs/errors.md shows it.
  */
-import { DROP_REASONS, type DropReason, FAIL_CAUSES, type FailCause } from "../../core/outcome.js";
-import type { ErrorCode } from "../../wire/serving-error.js";
+import { DROP_REASONS, type DropReason, FAIL_CAUSES, type FailCause } from "../core/outcome.js";
+import type { ErrorCode } from "../wire/serving-error.js";
 
 export interface Ending {
   readonly code: ErrorCode;

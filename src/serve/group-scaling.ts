@@ -1,4 +1,4 @@
-import type { ScaleAdvice } from "../../scaling/advisor.js";
+import type { ScaleAdvice } from "../scaling/advisor.js";
 
 /** One group as metrics and KEDA see it. */
 export interface GroupScaling {

@@ -11,14 +11,14 @@ import { durationUs, timeUs } from "../../core/time.js";
 import type { Clock } from "../../wire/clock/clock.js";
 import type { ErrorCode } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
+import type { AcceleratorGroup, CommittedBatch } from "../groups/accelerator-group.js";
+import type { DispatchRecord, LiveScheduler } from "../live-scheduler.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { ServedModels } from "../models/served-models.js";
 import type { Log } from "../observation/log.js";
-import type { InFlight } from "../requests/in-flight.js";
-import type { LiveRequests } from "../requests/live-requests.js";
-import type { DispatchRecord, LiveScheduler } from "../scheduling/live-scheduler.js";
-import type { AcceleratorGroup, CommittedBatch } from "./accelerator-group.js";
-import type { Confinement, PoolEvent, WorkerPool } from "./worker-pool.js";
+import type { Confinement, PoolEvent, WorkerPool } from "../workers/worker-pool.js";
+import type { InFlight } from "./in-flight.js";
+import type { LiveRequests } from "./live-requests.js";
 
 interface Running extends CommittedBatch {
   /** The scheduler's number of it. */

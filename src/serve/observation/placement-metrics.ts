@@ -1,11 +1,5 @@
 /** Metrics of placement; empty families where it is not configured. */
-import {
-  type CounterCell,
-  CounterFamily,
-  GaugeFamily,
-  HistogramFamily,
-  type Registry,
-} from "../observation/typed-metrics.js";
+import { type CounterCell, CounterFamily, GaugeFamily, HistogramFamily, type Registry } from "./typed-metrics.js";
 
 /** What gauges show: as of the last epoch, and where models are now. */
 export interface PlacementView {

@@ -2,12 +2,12 @@
  * What a door (HTTP, gRPC) asks of the server, over plain records: doors know nothing of scheduling,
  * and everything behind the gateway knows nothing of transports.
  */
-import type { ModelSpec } from "../../config/model.js";
-import type { RequestTraits } from "../../core/tables/request-table.js";
-import type { DurationUs, TimeUs } from "../../core/time.js";
-import type { ServingError } from "../../wire/serving-error.js";
-import type { Tensor } from "../../wire/tensors/tensor.js";
-import type { GroupScaling } from "../scaling/group-scaling.js";
+import type { ModelSpec } from "../config/model.js";
+import type { RequestTraits } from "../core/tables/request-table.js";
+import type { DurationUs, TimeUs } from "../core/time.js";
+import type { ServingError } from "../wire/serving-error.js";
+import type { Tensor } from "../wire/tensors/tensor.js";
+import type { GroupScaling } from "./group-scaling.js";
 
 export type ParameterValue = string | number | boolean;
 
