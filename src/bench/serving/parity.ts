@@ -28,7 +28,7 @@ import { linearTable } from "../../core/latency/latency.js";
 import { DROP_CANCELLED, DROPPED, FINISHED } from "../../core/outcome.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { durationUs } from "../../core/time.js";
-import { decodeWindow, LIVE_DEFAULTS } from "../../policies/live.js";
+import { decodeWindow, LIVE_DEFAULT, LIVE_DEFAULTS } from "../../policies/live.js";
 import { groupPolicy } from "../../policies/registry.js";
 import { simulateBadRates } from "../../sim/simulate.js";
 import type { BenchResult } from "../bench-result.js";
@@ -263,7 +263,7 @@ function scenarioOf(setting: ParitySetting, rateRps: number, network: NetworkDel
     network: network as ExpandedScenario["network"],
     arrivals: { kind: "renewal", gaps: "gamma", shape: 1, modulation: null, missing: [] },
     faults: [],
-    policy: "deferred",
+    policy: LIVE_DEFAULT,
     policyOptions: {
       idle_dispatch: LIVE_DEFAULTS.idle_dispatch,
       rate_window_s: LIVE_DEFAULTS.rate_window_s,
