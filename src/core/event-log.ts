@@ -8,6 +8,7 @@
 import {
   applyEvent,
   isCommand,
+  LOG_END,
   LOG_PREEMPT,
   LOG_TRAITS,
   LOG_WIDTH,
@@ -39,11 +40,12 @@ export interface NamedPolicy {
 
 /** What is written. */
 const FORMAT = "rubato-events-2";
-/** What is read: format 1 has no traits and no variants, and is read as one in which nobody uses them. */
-const FORMATS: readonly string[] = ["rubato-events-1", FORMAT];
+/** Has no traits and no variants, and is read as one in which nobody uses them; its ends carry no estimates. */
+const FORMAT_1 = "rubato-events-1";
+const FORMATS: readonly string[] = [FORMAT_1, FORMAT];
 
 export interface LogHeader {
-  readonly format: typeof FORMAT;
+  readonly format: typeof FORMAT | typeof FORMAT_1;
   readonly groups: readonly LogGroup[];
 }
 
@@ -103,8 +105,8 @@ export function replay(log: EventLog, policyFor: (group: LogGroup) => Policy, sp
     const holder: { scheduler: Scheduler | null } = { scheduler: null };
     const sink: CommandSink = {
       dispatch: (batch, _accelerator, at) => writeDispatch(rowsOut, index, holder.scheduler!, batch, at),
-      end: (request, outcome, reason, execStartAt, at) =>
-        writeEnd(rowsOut, index, holder.scheduler!.requests.tag[request]!, outcome, reason, execStartAt, at),
+      end: (request, outcome, reason, execStartAt, at, lateByUs) =>
+        writeEnd(rowsOut, index, holder.scheduler!.requests.tag[request]!, outcome, reason, execStartAt, at, lateByUs),
       batchEnded: () => {},
       preempt: (batch, accelerator, at) => rowsOut.row(LOG_PREEMPT, at, index, batch, accelerator, 0, 0, 0),
     };
@@ -118,6 +120,7 @@ export function replay(log: EventLog, policyFor: (group: LogGroup) => Policy, sp
     if (isCommand(kind)) {
       const command = replayed.shift();
       result.commands++;
+      if (header.format === FORMAT_1 && kind === LOG_END && command !== undefined) command[LOG_WIDTH - 1] = 0;
       if (command?.every((value, index) => value === recorded[index]) !== true)
         return { ...result, difference: { row: offset / LOG_WIDTH, recorded: [...recorded], replayed: command ?? [] } };
       continue;

@@ -51,7 +51,7 @@ export const LOG_TRAITS = 15;
 export const LOG_DISPATCH = 32;
 /** a = batch, b = its variant, of the LOG_DISPATCH that follows, where it is not 0. */
 export const LOG_VARIANT = 35;
-/** a = tag, b = outcome, c = reason, d = execStartAt. */
+/** a = tag, b = outcome, c = reason, d = execStartAt, e = lateByUs (0: no estimate decided; in format 1 always). */
 export const LOG_END = 33;
 /** a = batch, b = accelerator. */
 export const LOG_PREEMPT = 34;
@@ -79,8 +79,9 @@ export function writeEnd(
   reason: number,
   execStartAt: number,
   at: number,
+  lateByUs: number,
 ): void {
-  into.row(LOG_END, at, group, tag, outcome, reason, execStartAt, 0);
+  into.row(LOG_END, at, group, tag, outcome, reason, execStartAt, lateByUs);
 }
 
 /** What the policy of a group wants to know of a queue, from its numbers. */

@@ -159,8 +159,12 @@ export interface QueueView {
   delaysOf(key: QueueKey): NetworkDelays;
   /** Its offer changed. */
   offerChanged(key: QueueKey, at: number): void;
-  /** Gives up a request that waits in it (and is already out of its lists). */
-  drop(request: RequestHandle, reason: number, at: number): void;
+  /**
+   * Gives up a request that waits in it (and is already out of its lists).
+   * @param wouldEndAt when it would have ended executing at the earliest, by the estimate that decided; 0: none did (a limit,
+   *   a wait that is over).
+   */
+  drop(request: RequestHandle, reason: number, at: number, wouldEndAt?: number): void;
 }
 
 /** Answer of `grant`: the queue lives elsewhere and has been asked; it answers through `Arbiter.answered`. */

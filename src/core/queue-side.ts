@@ -27,7 +27,7 @@ import {
 
 /** Told of every request's end, exactly once each. See CommandSink.end. */
 export interface EndSink {
-  end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void;
+  end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void;
 }
 
 export interface QueueSideOptions {
@@ -165,7 +165,7 @@ export class QueueSide {
       this.drop(handle, DROP_CANCELLED, at);
     } else if (state === DISPATCHED) {
       requests.state[handle] = ABANDONED;
-      this.sink.end(handle, DROPPED, DROP_CANCELLED, -1, at);
+      this.sink.end(handle, DROPPED, DROP_CANCELLED, -1, at, 0);
     }
   }
 
@@ -176,7 +176,7 @@ export class QueueSide {
     for (let handle = this.batches.first[batch]!; handle >= 0; ) {
       const following = requests.next[handle]!;
       if (requests.state[handle] !== ABANDONED)
-        this.sink.end(handle, endAt <= requests.latestEndAt[handle]! ? FINISHED : LATE, 0, startAt, at);
+        this.sink.end(handle, endAt <= requests.latestEndAt[handle]! ? FINISHED : LATE, 0, startAt, at, 0);
       requests.release(handle);
       handle = following;
     }
@@ -208,7 +208,7 @@ export class QueueSide {
         requests.next[handle] = -1;
         queue.returned(handle, alone, at);
       } else {
-        this.sink.end(handle, FAILED, cause, -1, at);
+        this.sink.end(handle, FAILED, cause, -1, at, 0);
         requests.release(handle);
       }
       handle = following;
@@ -252,17 +252,20 @@ export class QueueSide {
     for (const handle of handles) {
       if (requests.state[handle] !== QUEUED || requests.queue[handle] !== key) continue;
       this.queue(key).remove(handle, at);
-      this.sink.end(handle, FAILED, cause, -1, at);
+      this.sink.end(handle, FAILED, cause, -1, at, 0);
       requests.release(handle);
     }
   }
 
-  /** Gives up a request that waits in no queue any more. */
-  drop(handle: RequestHandle, reason: number, at: number): void {
+  /** Gives up a request that waits in no queue any more. @param wouldEndAt see QueueView.drop. */
+  drop(handle: RequestHandle, reason: number, at: number, wouldEndAt = 0): void {
     // Out of time because nothing was there to run it: that is not the deadline's fault.
     if (this.accelerators.count === 0 && reason <= DROP_PREDICTED_LATE)
-      this.sink.end(handle, FAILED, FAIL_NO_ACCELERATOR, -1, at);
-    else this.sink.end(handle, DROPPED, reason, -1, at);
+      this.sink.end(handle, FAILED, FAIL_NO_ACCELERATOR, -1, at, 0);
+    else {
+      const lateByUs = wouldEndAt === 0 ? 0 : wouldEndAt - this.requests.latestEndAt[handle]!;
+      this.sink.end(handle, DROPPED, reason, -1, at, lateByUs);
+    }
     this.requests.release(handle);
   }
 

@@ -28,8 +28,10 @@ export interface CommandSink {
    * A request ended: exactly once each. Read tag, arrivalAt, queue from `scheduler.requests` during the call.
    * @param reason drop reason, failure cause, or 0.
    * @param execStartAt start of its execution, -1 when it never executed.
+   * @param lateByUs by how much it would have ended after `latestEndAt` at the earliest, by the estimate that it was dropped by
+   *   (negative: only what its queue must reach was out of reach); 0: none decided.
    */
-  end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void;
+  end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void;
   /** A batch ended well: for measurements and metrics. Its members' `end` calls follow. */
   batchEnded(batch: BatchId, startAt: number, endAt: number): void;
   /** Stop the batch that runs there and forget it: its members wait again. What was sent behind it begins. */
@@ -274,10 +276,10 @@ export class Scheduler implements CoreView {
     return this.queueSide.delaysOf(key);
   }
 
-  drop(handle: RequestHandle, reason: number, at: number): void {
+  drop(handle: RequestHandle, reason: number, at: number, wouldEndAt = 0): void {
     if (reason === DROP_INFEASIBLE && this.accelerators.count > 0)
       this.acceleratorSide.gaveUp(this.requests.queue[handle]!, at);
-    this.queueSide.drop(handle, reason, at);
+    this.queueSide.drop(handle, reason, at, wouldEndAt);
   }
 
   grant(key: QueueKey, accelerator: AcceleratorId, at: number): BatchId {

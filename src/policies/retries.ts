@@ -63,12 +63,15 @@ export class Retries {
     return following;
   }
 
-  /** Gives up those at the front that would not be in time, were they run at once. @param endAt of a batch of one. */
-  dropLate(endAt: number, at: number): void {
-    while (this.dueAt < endAt) {
+  /**
+   * Gives up those at the front that would not be in time, were they run at once. @param endAt of a batch of one.
+   * @param by what they must not be due before, where that is not the end.
+   */
+  dropLate(endAt: number, at: number, by = endAt): void {
+    while (this.dueAt < by) {
       const reason = this.dueAt < at ? DROP_EXPIRED : DROP_INFEASIBLE;
       this.length--;
-      this.core.drop(this.waiting.shift()!, reason, at);
+      this.core.drop(this.waiting.shift()!, reason, at, endAt);
     }
   }
 

@@ -41,8 +41,8 @@ export const blankDispatch = (): DispatchRecord => ({
 
 export interface SchedulerEvents {
   dispatched(record: DispatchRecord): void;
-  /** The request in this slot ended; the slot is free again. */
-  ended(slot: number, outcome: number, reason: number, execStartAt: number, at: number): void;
+  /** The request in this slot ended; the slot is free again. See CommandSink.end. */
+  ended(slot: number, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void;
   /** The scheduler broke: nothing more will come. */
   broke(error: unknown): void;
   /** The scheduler goes on, but the owner should know. */

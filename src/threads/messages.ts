@@ -51,8 +51,10 @@ export const NETWORK = 13;
 export const DISPATCH = 20;
 /** Tags of the batch before, OUT_WIDTH - 1 at a time. */
 export const MEMBERS = 21;
-/** outcome, reason, execStartAt, at, count, then up to ENDS_MAX tags of requests that ended alike. */
+/** outcome, reason, execStartAt, at, count, then up to ENDS_MAX tags of requests that ended alike, none by an estimate. */
 export const ENDS = 22;
+/** reason, at, tag, lateByUs: it was dropped by an estimate. */
+export const DROPPED_LATE = 27;
 /** key, tag, arrivalAt, deadline (of execution), retries + ALONE when it must run alone, kind, weight, dueAt, part: the queue is closing. */
 export const HANDED = 23;
 /** key: closed, and may be given out again. */

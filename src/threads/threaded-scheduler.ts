@@ -42,8 +42,8 @@ export interface ThreadedSink {
     openedAt: number,
     variant: number,
   ): void;
-  /** A request ended: exactly once each. */
-  end(tag: number, outcome: number, reason: number, execStartAt: number, at: number): void;
+  /** A request ended: exactly once each. See CommandSink.end. */
+  end(tag: number, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void;
   /** A batch ended well; its members' `end` calls follow. */
   batchEnded(batch: number, startAt: number, endAt: number): void;
 }
@@ -409,9 +409,17 @@ export class ThreadedScheduler implements PortSink {
     this.sink.dispatch(number, accelerator, model, size, members, execAt, execUs, close, at, openedAt, variant);
   }
 
-  end(_thread: number, tag: number, outcome: number, reason: number, execStartAt: number, at: number): void {
+  end(
+    _thread: number,
+    tag: number,
+    outcome: number,
+    reason: number,
+    execStartAt: number,
+    at: number,
+    lateByUs: number,
+  ): void {
     this.tagState[tag] = UNKNOWN;
-    this.sink.end(tag, outcome, reason, execStartAt, at);
+    this.sink.end(tag, outcome, reason, execStartAt, at, lateByUs);
   }
 
   batchEnded(thread: number, batch: number, startAt: number, endAt: number): void {
@@ -424,8 +432,8 @@ export class ThreadedScheduler implements PortSink {
     const to = it.keys[it.next];
     if (isCancelled || to === undefined) {
       this.tagState[tag] = UNKNOWN;
-      if (isCancelled) this.sink.end(tag, DROPPED, DROP_CANCELLED, -1, this.now);
-      else this.sink.end(tag, FAILED, it.cause, -1, this.now);
+      if (isCancelled) this.sink.end(tag, DROPPED, DROP_CANCELLED, -1, this.now, 0);
+      else this.sink.end(tag, FAILED, it.cause, -1, this.now, 0);
       return;
     }
     it.next = it.next + 1 === it.keys.length ? 0 : it.next + 1;

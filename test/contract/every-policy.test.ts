@@ -13,7 +13,7 @@ const NETWORKS = {
 const SEEDS = Array.from({ length: 25 }, (_, index) => index + 1);
 
 describe.each(POLICY_NAMES)("contract: %s", (policy) => {
-  for (const { options: policyOptions, feasible, punctual, sendsAhead = false } of variantsOf(policy)) {
+  for (const { options: policyOptions, feasible, punctual, estimates, sendsAhead = false } of variantsOf(policy)) {
     for (const [networkName, network] of Object.entries(NETWORKS)) {
       const name = `${JSON.stringify(policyOptions)}, network ${networkName}`;
       const runOf = (rest: Pick<ChaosOptions, "seed" | "exact" | "actions"> & Partial<ChaosOptions>): ChaosDriver => {
@@ -23,6 +23,7 @@ describe.each(POLICY_NAMES)("contract: %s", (policy) => {
           network,
           feasible: feasible && rest.exact,
           punctual,
+          estimates,
           sendsAhead,
           ...rest,
         });
@@ -61,6 +62,7 @@ describe.each(POLICY_NAMES)("contract: %s", (policy) => {
               network,
               feasible: false,
               punctual,
+              estimates,
               seed,
               exact: false,
               actions: 500,

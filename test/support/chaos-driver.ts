@@ -1,6 +1,9 @@
 import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import {
   DROP_CANCELLED,
+  DROP_EXPIRED,
+  DROP_INFEASIBLE,
+  DROP_PREDICTED_LATE,
   DROPPED,
   FAIL_MODEL_ERROR,
   FAIL_WORKER_CRASHED,
@@ -28,6 +31,8 @@ export interface ChaosOptions {
   readonly feasible: boolean;
   /** The policy promises that nothing is planned to start after a deadline. */
   readonly punctual: boolean;
+  /** The policy promises an estimate of each request that it gives up for want of time, which is why: it would be late. */
+  readonly estimates: boolean;
   /** The policy moves inputs when requests arrive: who waits needs no control and data delay any more. */
   readonly sendsAhead?: boolean;
   /** Mean offered load over capacity, roughly. Default 1. */
@@ -364,12 +369,13 @@ export class ChaosDriver implements CommandSink {
     this.following(accelerator);
   }
 
-  end(request: number, outcome: number, reason: number, execStartAt: number, at: number): void {
+  end(request: number, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void {
     const { requests } = this.scheduler;
     const tag = requests.tag[request]!;
     this.note(3, tag, outcome, reason, execStartAt, at);
     this.check(this.ends[tag] === 0, `request ${tag} ended ${this.ends[tag] === undefined ? "unborn" : "twice"}`);
     this.ends[tag] = 1;
+    this.check(outcome === DROPPED || lateByUs === 0, `request ${tag} was not dropped, but was estimated`);
     if (outcome === FINISHED) {
       this.counts.finished++;
       this.check(
@@ -380,6 +386,9 @@ export class ChaosDriver implements CommandSink {
     else if (outcome === DROPPED) {
       this.counts.dropped++;
       const isCancelled = reason === DROP_CANCELLED;
+      const isByTime = reason === DROP_EXPIRED || reason === DROP_INFEASIBLE || reason === DROP_PREDICTED_LATE;
+      const isEstimated = isByTime && this.options.estimates;
+      this.check(isEstimated ? lateByUs > 0 : isByTime || lateByUs === 0, `request ${tag} was late by ${lateByUs}`);
       this.check(isCancelled || requests.state[request] === QUEUED, `request ${tag} was dropped though dispatched`);
     } else this.counts.failed++;
   }
@@ -507,8 +516,15 @@ export const CLOCKWORK_EQUAL_CARE = {
 /** Options of each policy to be put through the contract; a policy not named here is tried with its defaults. */
 export function variantsOf(
   policy: string,
-): { options: Record<string, unknown>; feasible: boolean; punctual: boolean; sendsAhead?: boolean }[] {
-  const of = (options: Record<string, unknown>, feasible = true, punctual = true) => ({ options, feasible, punctual });
+): (Pick<ChaosOptions, "feasible" | "punctual" | "estimates" | "sendsAhead"> & { options: Record<string, unknown> })[] {
+  const of = (options: Record<string, unknown>, feasible = true, punctual = true) => ({
+    options,
+    feasible,
+    punctual,
+    // Servers count the wait alone; Clockwork keeps earlier deadlines of its own, and gives up whom another accelerator passed;
+    // Shepherd's preempted requests may find their queue removed.
+    estimates: !["tfserving", "triton", "clockwork", "shepherd"].includes(policy),
+  });
   switch (policy) {
     case "deferred":
       return [

@@ -47,6 +47,8 @@ export class HandDriven implements CommandSink {
   /** Outcome by request: finished, late, dropped expired, failed worker-crashed, ... */
   readonly ended = new Map<string | number, string>();
   readonly endedAt = new Map<string | number, number>();
+  /** Of those that were dropped by an estimate. */
+  readonly lateByUs = new Map<string | number, number>();
   private readonly names: (string | number)[] = [];
   private readonly running: { readonly batch: BatchId; startAt: number; endAt: number }[] = [];
   private readonly isSeveral: boolean;
@@ -167,13 +169,21 @@ export class HandDriven implements CommandSink {
     this.running.sort((a, b) => a.endAt - b.endAt);
   }
 
-  end(request: RequestHandle, outcome: number, reason: number, _execStartAt: number, at: number): void {
+  end(
+    request: RequestHandle,
+    outcome: number,
+    reason: number,
+    _execStartAt: number,
+    at: number,
+    lateByUs: number,
+  ): void {
     const name = this.names[this.scheduler.requests.tag[request]!]!;
     if (this.ended.has(name)) violated(`request ${name} ended twice`);
     const detail =
       outcome === DROPPED ? ` ${DROP_REASONS[reason]}` : outcome === FAILED ? ` ${FAIL_CAUSES[reason]}` : "";
     this.ended.set(name, `${OUTCOMES[outcome]}${detail}`);
     this.endedAt.set(name, at);
+    if (lateByUs !== 0) this.lateByUs.set(name, lateByUs);
   }
 
   batchEnded(): void {}

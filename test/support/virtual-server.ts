@@ -11,7 +11,7 @@ import { silentLog } from "../../src/serve/observation/log.js";
 import { Server } from "../../src/serve/server.js";
 import { ProcessPool } from "../../src/serve/workers/process-pool.js";
 import { stream, type Uniform } from "../../src/sim/random.js";
-import { ServingError } from "../../src/wire/serving-error.js";
+import { type ErrorDetails, ServingError } from "../../src/wire/serving-error.js";
 import { fp32, group, modelSpec } from "../fakes/fake-server.js";
 import { NO_FAULTS, type Poison, poisoned, VirtualWorkers, type WorkerFaults } from "../fakes/virtual-workers.js";
 import { VirtualClock } from "./virtual-clock.js";
@@ -28,6 +28,8 @@ export interface Call {
   endedAt: number;
   /** Things that its client was told. */
   told: number;
+  /** Of an error; empty otherwise. */
+  details: ErrorDetails;
 }
 
 export class VirtualServer {
@@ -167,6 +169,7 @@ export class VirtualServer {
       reason: "",
       endedAt: -1,
       told: 0,
+      details: {},
     };
     this.calls.push(call);
     const poison: Poison = isPlain || draw() > 0.01 ? "none" : (["refused", "kills", "hangs"] as const)[call.id % 3]!;
@@ -198,7 +201,10 @@ export class VirtualServer {
             const isOwn = outputs[0]!.data === input.data || Buffer.compare(outputs[0]!.data, input.data) === 0;
             over("reply", isOwn ? "" : "another's answer");
           },
-          onError: (error) => over("error", error.details.reason ?? error.code),
+          onError: (error) => {
+            call.details = error.details;
+            over("error", error.details.reason ?? error.code);
+          },
         },
       );
       if (!isPlain && draw() < 0.15)

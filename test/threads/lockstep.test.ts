@@ -41,8 +41,8 @@ class Log {
     this.lines.push(`${at} run ${members.join(",")} of ${model} on ${id} at ${execAt}`);
   }
 
-  end(tag: number, outcome: number, reason: number, execStartAt: number, at: number) {
-    this.lines.push(`${at} end ${tag} ${outcome} ${reason} ${execStartAt}`);
+  end(tag: number, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number) {
+    this.lines.push(`${at} end ${tag} ${outcome} ${reason} ${execStartAt} ${lateByUs}`);
   }
 
   next(): Ended | undefined {
@@ -77,8 +77,8 @@ function inOneThread(policy: string, options: object, network: typeof NETWORK): 
           members.push(requests.tag[each]!);
         log.run(batch, id, batches.queue[batch]!, members, batches.execAt[batch]!, batches.execUs[batch]!, at);
       },
-      end: (request, outcome, reason, execStartAt, at) =>
-        log.end(scheduler.requests.tag[request]!, outcome, reason, execStartAt, at),
+      end: (request, outcome, reason, execStartAt, at, lateByUs) =>
+        log.end(scheduler.requests.tag[request]!, outcome, reason, execStartAt, at, lateByUs),
       batchEnded: () => {},
       preempt: () => {},
     },
@@ -118,7 +118,7 @@ function onThreads(policy: string, options: object, network: typeof NETWORK, thr
   const front: ThreadedScheduler = new ThreadedScheduler(run, memory, host, {
     dispatch: (batch, id, model, size, members, execAt, execUs, _close, at) =>
       log.run(batch, id, model, [...members.subarray(0, size)], execAt, execUs, at),
-    end: (tag, outcome, reason, execStartAt, at) => log.end(tag, outcome, reason, execStartAt, at),
+    end: (tag, outcome, reason, execStartAt, at, lateByUs) => log.end(tag, outcome, reason, execStartAt, at, lateByUs),
     batchEnded: () => {},
   });
   const settle = (at: number): void => {

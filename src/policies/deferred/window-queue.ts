@@ -233,7 +233,7 @@ export class WindowQueue implements Queue {
     const { sizeMax } = this;
     if (options.drop === "expired") {
       // Who could not even begin by its deadline is expired already.
-      this.dropFront(pending.firstNotBefore(this.startOf(1, at, at)), at);
+      this.dropFront(pending.firstNotBefore(this.startOf(1, at, at)), 1, at);
       this.size = Math.max(
         Math.min(1, pending.length),
         this.largestBy(pending.length === 0 ? 0 : pending.deadlineAt(0), at, pending.length, 0),
@@ -259,9 +259,9 @@ export class WindowQueue implements Queue {
       base = Math.max(1, Math.min(this.target, count - low));
     }
     if (this.plus?.looksAhead) {
-      this.dropFront(pending.firstNotBefore(this.endOf(1, at)), at);
+      this.dropFront(pending.firstNotBefore(this.endOf(1, at)), 1, at);
       this.aside = pending.firstNotBefore(this.endOf(base, at));
-    } else this.dropFront(pending.firstNotBefore(this.endOf(base, at)), at);
+    } else this.dropFront(pending.firstNotBefore(this.endOf(base, at)), base, at);
     const rest = pending.length - this.aside;
     this.size = rest === 0 ? 0 : this.largestBy(pending.deadlineAt(this.aside), at, rest, Math.min(base, rest));
   }
@@ -290,7 +290,7 @@ export class WindowQueue implements Queue {
   /** The batch leaves without them. */
   private giveUpAside(at: number): void {
     if (this.aside === 0) return;
-    this.dropFront(this.aside, at);
+    this.dropFront(this.aside, this.size, at);
     this.aside = 0;
   }
 
@@ -429,8 +429,10 @@ export class WindowQueue implements Queue {
     offers.more[key] = 0;
   }
 
-  private dropFront(count: number, at: number): void {
+  /** @param size of the batch in which they would not be in time. */
+  private dropFront(count: number, size: number, at: number): void {
     const { pending, core } = this;
+    const wouldEndAt = this.endOf(size, at);
     for (let index = 0; index < count; index++) {
       const handle = pending.handleAt(index);
       const deadline = pending.deadlineAt(index);
@@ -443,6 +445,7 @@ export class WindowQueue implements Queue {
             ? DROP_INFEASIBLE
             : DROP_PREDICTED_LATE,
         at,
+        wouldEndAt,
       );
     }
     pending.removeFront(count);

@@ -108,7 +108,7 @@ class FixedSizeQueue implements Queue {
     this.retries.dropLate(endAt, at);
     const late = pending.firstNotBefore(endAt);
     for (let index = 0; index < late; index++)
-      core.drop(pending.handleAt(index), pending.deadlineAt(index) < at ? DROP_EXPIRED : DROP_INFEASIBLE, at);
+      core.drop(pending.handleAt(index), pending.deadlineAt(index) < at ? DROP_EXPIRED : DROP_INFEASIBLE, at, endAt);
     pending.removeFront(late);
   }
 

@@ -10,11 +10,18 @@ export interface AnswerEstimate {
   readonly estimateSpreadUs: number;
 }
 
-/** Of a request that runs, or that waits and would be the next of its queue behind all that waits in its group. */
+/**
+ * Of a request that runs, or that waits and would be the next of its queue behind all that waits in its group: then it is no
+ * less than what the scheduler gave it up by, which knows its plan and not what stands before it.
+ */
 export function answerEstimate(request: InFlight, now: number): AnswerEstimate {
-  const { model, queue, batch, receivedAt, execEndAt } = request;
+  const { model, queue, batch, receivedAt, execEndAt, deadline, lateByUs } = request;
   if (execEndAt >= 0) return rounded(now - receivedAt, 0);
-  if (batch === null) return entryEstimate(model, queue, receivedAt, now, request.workUs);
+  if (batch === null) {
+    const own = entryEstimate(model, queue, receivedAt, now, request.workUs);
+    const leastUs = lateByUs === 0 ? 0 : Math.round(deadline + lateByUs - receivedAt);
+    return leastUs <= own.estimateUs ? own : { ...own, estimateUs: leastUs };
+  }
   const { leftUs, guessUs } = model.group.leftOf(batch, now);
   const aheadUs = leftUs + model.meter.current.responseUs;
   return rounded(now - receivedAt + aheadUs, guessUs + queue.ratio.spread * batch.predictedUs);

@@ -30,6 +30,8 @@ export class InFlight {
   batch: CommittedBatch | null = null;
   /** What its wait adds to that of others behind it, µs; see AcceleratorGroup. */
   workUs = 0;
+  /** By how much the scheduler found that it would miss its deadline, at the earliest; 0: it made no estimate. */
+  lateByUs = 0;
   answeredAt = -1;
   /** The runtime's text when a batch with it failed. */
   failText = "";

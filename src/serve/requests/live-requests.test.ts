@@ -117,7 +117,7 @@ test("a request counts for how long others wait exactly while it waits", () => {
   requests.returned(request, "", "internal");
   expect([...waiting(), request.workUs, request.batch]).toEqual([2, 1400, 700, null]);
   for (const cancel of cancels) cancel();
-  for (const slot of [0, 1]) requests.ended(slot, DROPPED, DROP_CANCELLED, RECEIVED_AT);
+  for (const slot of [0, 1]) requests.ended(slot, DROPPED, DROP_CANCELLED, RECEIVED_AT, 0);
   requests.stop();
   expect(waiting()).toEqual([0, 0]);
 });

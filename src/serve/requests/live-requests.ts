@@ -204,10 +204,11 @@ export class LiveRequests {
     if (isWaiting) this.scheduler.cancel(slot);
   }
 
-  /** The scheduler ended the request in this slot. */
-  ended(slot: number, outcome: number, reason: number, at: number): void {
+  /** The scheduler ended the request in this slot. @param lateByUs see CommandSink.end. */
+  ended(slot: number, outcome: number, reason: number, at: number, lateByUs: number): void {
     const request = this.slots.get(slot);
     invariant(request !== undefined, `slot ${slot} ended but holds no request`);
+    request.lateByUs = lateByUs;
     const { model, queue } = request;
     this.timers.clear(slot);
     this.slots.release(slot);

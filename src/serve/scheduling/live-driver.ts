@@ -97,7 +97,8 @@ export class LiveDriver {
       { groups, slots, eventLog, clock: this.clock },
       {
         dispatched: (record) => this.batches.dispatched(record),
-        ended: (slot, outcome, reason, _execStartAt, at) => this.requests.ended(slot, outcome, reason, at),
+        ended: (slot, outcome, reason, _execStartAt, at, lateByUs) =>
+          this.requests.ended(slot, outcome, reason, at, lateByUs),
         broke: (error) => options.onBroken(error),
         warned: (text) => options.log.warn(text),
       },

@@ -7,7 +7,7 @@ import { SchedulerLoop } from "./scheduler-loop.js";
 /** A command, as it came. */
 type Told =
   | { batch: number; accelerator: number; queue: number; execAt: number; execUs: number; at: number; slots: number[] }
-  | { ended: number; outcome: number; reason: number; execStartAt: number; at: number };
+  | { ended: number; outcome: number; reason: number; execStartAt: number; at: number; lateByUs: number };
 
 let loop: SchedulerLoop;
 let told: Told[];
@@ -30,7 +30,8 @@ beforeEach(() => {
         told.push({ batch, accelerator, queue, execAt, execUs, at, slots: [...slots] });
         onDispatch(batch);
       },
-      ended: (ended, outcome, reason, execStartAt, at) => told.push({ ended, outcome, reason, execStartAt, at }),
+      ended: (ended, outcome, reason, execStartAt, at, lateByUs) =>
+        told.push({ ended, outcome, reason, execStartAt, at, lateByUs }),
     },
     { row: (kind) => void recorded.push(kind) },
   );
@@ -57,7 +58,7 @@ describe("scheduler loop", () => {
     expect(dispatch).toEqual({ batch: 0, accelerator: 0, queue: 3, execAt: 20, execUs: 1000, at: 20, slots: [7] });
     loop.finished(0, 0, 20, 1020);
     loop.turn(1030);
-    expect(take()).toEqual([{ ended: 7, outcome: FINISHED, reason: 0, execStartAt: 20, at: 1030 }]);
+    expect(take()).toEqual([{ ended: 7, outcome: FINISHED, reason: 0, execStartAt: 20, at: 1030, lateByUs: 0 }]);
   });
 
   it("takes what ended before what arrived, in whatever order it was said", () => {
@@ -105,6 +106,7 @@ describe("scheduler loop", () => {
       reason: DROP_EXPIRED,
       execStartAt: -1,
       at: 2_000_010,
+      lateByUs: 2_000_010 + 1000 - 200_000,
     });
     expect(commands[2]).toMatchObject({ execAt: 2_000_010, slots: [3] });
     expect(loop.measured.stalls).toBe(1);

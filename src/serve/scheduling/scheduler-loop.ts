@@ -328,7 +328,8 @@ export class SchedulerLoop {
     const observer = new WindowObserver();
     const sink: CommandSink = {
       dispatch: (batch, accelerator, at) => this.dispatch(group, observer, batch, accelerator, at),
-      end: (handle, outcome, reason, execStartAt, at) => this.end(group, handle, outcome, reason, execStartAt, at),
+      end: (handle, outcome, reason, execStartAt, at, lateByUs) =>
+        this.end(group, handle, outcome, reason, execStartAt, at, lateByUs),
       batchEnded: () => {},
       preempt: (batch) => violated(`batch ${batch}: a live policy does not preempt`),
     };
@@ -358,11 +359,19 @@ export class SchedulerLoop {
     this.events.dispatched(record);
   }
 
-  private end(group: number, handle: number, outcome: number, reason: number, execStartAt: number, at: number): void {
+  private end(
+    group: number,
+    handle: number,
+    outcome: number,
+    reason: number,
+    execStartAt: number,
+    at: number,
+    lateByUs: number,
+  ): void {
     const slot = this.schedulers[group]!.requests.tag[handle]!;
     this.slotHandle[slot] = -1;
     if (this.arriving === slot) this.arriving = -1;
-    if (this.recorder !== null) writeEnd(this.recorder, group, slot, outcome, reason, execStartAt, at);
-    this.events.ended(slot, outcome, reason, execStartAt, at);
+    if (this.recorder !== null) writeEnd(this.recorder, group, slot, outcome, reason, execStartAt, at, lateByUs);
+    this.events.ended(slot, outcome, reason, execStartAt, at, lateByUs);
   }
 }

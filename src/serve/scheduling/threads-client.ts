@@ -218,10 +218,10 @@ export class ThreadsClient implements LiveScheduler {
         for (let member = 0; member < size; member++) record.slots.push(members[member]!);
         this.events.dispatched(record);
       },
-      end: (slot, outcome, reason, execStartAt, at) => {
+      end: (slot, outcome, reason, execStartAt, at, lateByUs) => {
         this.liveRequests--;
         this.cancels.delete(slot);
-        this.events.ended(slot, outcome, reason, execStartAt, at);
+        this.events.ended(slot, outcome, reason, execStartAt, at, lateByUs);
       },
       batchEnded: () => {},
     });

@@ -75,6 +75,7 @@ function createQueueThread(lengthMax: number) {
         if (cells[at] === is.ENDS)
           for (let end = 0; end < cells[at + 5]!; end++)
             ends.push([cells[at + 1]!, cells[at + 2]!, cells[at + 6 + end]!]);
+        if (cells[at] === is.DROPPED_LATE) ends.push([DROPPED, cells[at + 1]!, cells[at + 3]!]);
         if (cells[at] === is.DISPATCH) {
           const from = toFront.offsetAt(index + 1) + 1;
           members.push(...cells.subarray(from, from + cells[at + 4]!));

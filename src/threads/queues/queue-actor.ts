@@ -145,21 +145,22 @@ export class QueueActor implements QueueView {
     return this.side.delaysOf(key);
   }
 
-  drop(handle: RequestHandle, reason: number, at: number): void {
+  drop(handle: RequestHandle, reason: number, at: number, wouldEndAt = 0): void {
     const key = this.requests.queue[handle]!;
     if (reason === DROP_INFEASIBLE && this.options.learn && this.accelerators.count > 0 && this.gaveUp[key] === 0) {
       this.gaveUp[key] = 1;
       this.outbox.gaveUp(key);
     }
-    this.side.drop(handle, reason, at);
+    this.side.drop(handle, reason, at, wouldEndAt);
   }
 
   // EndSink, for the side
 
-  end(handle: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void {
+  end(handle: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void {
     const tag = this.requests.tag[handle]!;
     this.handleOf[tag] = -1;
-    this.outbox.ended(tag, outcome, reason, execStartAt, at);
+    if (lateByUs === 0) this.outbox.ended(tag, outcome, reason, execStartAt, at);
+    else this.outbox.droppedLate(tag, reason, at, lateByUs);
   }
 
   // From the front

@@ -70,6 +70,15 @@ export class QueueOutbox {
     this.endsAt = offset;
   }
 
+  droppedLate(tag: number, reason: number, at: number, lateByUs: number): void {
+    const offset = this.toFront(is.DROPPED_LATE);
+    const { cells } = this.channels.toFront;
+    cells[offset + 1] = reason;
+    cells[offset + 2] = at;
+    cells[offset + 3] = tag;
+    cells[offset + 4] = lateByUs;
+  }
+
   /** @param turn batches that the accelerator was ever given. @param openedAt when the batch could first have gone. */
   dispatched(batch: BatchId, turn: number, openedAt: number, at: number): void {
     const { batches, requests } = this;

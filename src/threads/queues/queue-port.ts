@@ -1,4 +1,5 @@
 import { violated } from "../../core/invariant.js";
+import { DROPPED } from "../../core/outcome.js";
 import { PLAIN, type RequestTraits } from "../../core/tables/request-table.js";
 import type { RecordReader, RecordWriter } from "../channel.js";
 import * as is from "../messages.js";
@@ -22,7 +23,15 @@ export interface PortSink {
     variant: number,
     members: Float64Array,
   ): void;
-  end(thread: number, tag: number, outcome: number, reason: number, execStartAt: number, at: number): void;
+  end(
+    thread: number,
+    tag: number,
+    outcome: number,
+    reason: number,
+    execStartAt: number,
+    at: number,
+    lateByUs: number,
+  ): void;
   batchEnded(thread: number, batch: number, startAt: number, endAt: number): void;
   /** The queue is closing: this request waited there and has no queue now. `deadline` is that of its execution. */
   handed(thread: number, request: HandedRequest): void;
@@ -208,10 +217,15 @@ export class QueuePort {
               cells[from + 2]!,
               cells[from + 3]!,
               cells[from + 4]!,
+              0,
             );
           }
           break;
         }
+        case is.DROPPED_LATE:
+          this.note(from, 5);
+          sink.end(thread, cells[from + 3]!, DROPPED, cells[from + 1]!, -1, cells[from + 2]!, cells[from + 4]!);
+          break;
         case is.BATCH_ENDED:
           this.note(from, 4);
           sink.batchEnded(thread, cells[from + 1]!, cells[from + 2]!, cells[from + 3]!);

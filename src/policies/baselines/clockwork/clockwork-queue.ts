@@ -116,7 +116,7 @@ export class ClockworkQueue implements Queue {
       if (full < wanted || full < 0) this.sizesLeft = full + 1;
       else {
         size = this.sizes[full]!;
-        first = this.dequeue(full, at);
+        first = this.dequeue(full, at, this.endOf(size, at, freeAt, scale));
       }
     }
     if (size === 0) {
@@ -148,6 +148,11 @@ export class ClockworkQueue implements Queue {
     return Math.max(at + Math.max(leadUs, this.options.controlDelayUs), freeAt);
   }
 
+  /** Planned end of a batch. */
+  private endOf(size: number, at: number, freeAt: number, scale: number): number {
+    return this.plannedStart(size, at, freeAt) + Math.ceil(this.spec.latency.execUs[size]! * scale);
+  }
+
   /** The size whose queue is most urgent among those left in this round; its queue is not empty. -1: none. */
   private mostUrgent(): number {
     const { ring, passed, sizes } = this;
@@ -171,16 +176,14 @@ export class ClockworkQueue implements Queue {
    */
   private largestFull(accelerator: AcceleratorId, at: number, freeAt: number, scale: number): number {
     const { ring, passed, sizes } = this;
-    const { execUs } = this.spec.latency;
     for (let index = 0; index < sizes.length; index++) {
-      const size = sizes[index]!;
-      const endAt = this.plannedStart(size, at, freeAt) + Math.ceil(execUs[size]! * scale);
+      const endAt = this.endOf(sizes[index]!, at, freeAt, scale);
       let position = passed[index]!;
       while (position < ring.length && this.deadlineOf(ring.at(position)) < endAt) position++;
       passed[index] = position;
     }
     // Passed by the smallest size is passed by all.
-    this.dropFirst(passed[0]!, at);
+    this.dropFirst(passed[0]!, at, this.endOf(sizes[0]!, at, freeAt, scale));
     const most = this.core.accelerators.isOnTrial(accelerator) ? 1 : sizes.length;
     let full = -1;
     while (full + 1 < most && ring.length - passed[full + 1]! >= sizes[full + 1]!) full++;
@@ -188,10 +191,10 @@ export class ClockworkQueue implements Queue {
   }
 
   /** Takes the first of a size's queue. Those before them are past in every queue now, and lost. */
-  private dequeue(index: number, at: number): RequestHandle {
+  private dequeue(index: number, at: number, endAt: number): RequestHandle {
     const { ring, sizes } = this;
     const { requests } = this.core;
-    this.dropFirst(this.passed[index]!, at);
+    this.dropFirst(this.passed[index]!, at, endAt);
     const size = sizes[index]!;
     let following = -1;
     for (let position = size - 1; position >= 0; position--) {
@@ -209,14 +212,18 @@ export class ClockworkQueue implements Queue {
     const { ring } = this;
     let expired = 0;
     while (expired < ring.length && this.deadlineOf(ring.at(expired)) < at) expired++;
-    this.dropFirst(expired, at);
-    this.solo.dropLate(at, at);
+    const endAt = this.endOf(1, at, at, this.core.accelerators.fastestScale);
+    this.dropFirst(expired, at, endAt);
+    this.solo.dropLate(endAt, at, at);
   }
 
-  private dropFirst(count: number, at: number): void {
+  /** @param endAt when they would end now. Whoever was passed on an accelerator that was busier may be in time by it: no estimate decides then. */
+  private dropFirst(count: number, at: number, endAt: number): void {
     for (let position = 0; position < count; position++) {
       const request = this.ring.at(position);
-      this.core.drop(request, this.deadlineOf(request) < at ? DROP_EXPIRED : DROP_PREDICTED_LATE, at);
+      const deadline = this.deadlineOf(request);
+      const reason = deadline < at ? DROP_EXPIRED : DROP_PREDICTED_LATE;
+      this.core.drop(request, reason, at, deadline < endAt ? endAt : 0);
     }
     this.forgetFirst(count);
   }

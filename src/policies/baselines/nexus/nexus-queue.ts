@@ -137,7 +137,8 @@ export class NexusQueue implements Queue {
     let startAt = at + network.controlUs + network.dataUsPerRequest;
     if (isRetry) first = this.solo.take();
     else if (backlog !== undefined) {
-      this.dropFront(backlog.pending, this.cut(backlog, accelerator, at), at, accelerator);
+      const cut = this.cut(backlog, accelerator, at);
+      this.dropFront(backlog.pending, cut, at, accelerator, this.cutSize(accelerator), backlog.dataAt);
       size = this.sizeAfter(0, backlog.pending, accelerator, at);
       startAt = Math.max(at, backlog.dataAt);
       if (size > 0) {
@@ -220,7 +221,7 @@ export class NexusQueue implements Queue {
    */
   private cut(backlog: Backlog, id: AcceleratorId, at: number): number {
     const { pending } = backlog;
-    const planned = this.drops === "window" ? this.plannedOn(id) : 1;
+    const planned = this.cutSize(id);
     let cut = 0;
     while (
       cut < pending.length &&
@@ -228,6 +229,11 @@ export class NexusQueue implements Queue {
     )
       cut++;
     return cut;
+  }
+
+  /** Size of the batch in which a head must be able to finish, where so many are left. */
+  private cutSize(id: AcceleratorId): number {
+    return this.drops === "window" ? this.plannedOn(id) : 1;
   }
 
   /** Batch that follows when `cut` heads are gone. */
@@ -249,8 +255,7 @@ export class NexusQueue implements Queue {
 
   /** End of a batch that this accelerator takes at `at`, its inputs there at `dataAt`. */
   private endOf(size: number, at: number, dataAt: number, id: AcceleratorId): number {
-    const execUs = Math.ceil(this.spec.latency.execUs[size]! * this.core.accelerators.scale[id]!);
-    return Math.max(at, dataAt) + execUs;
+    return Math.max(at, dataAt) + Math.ceil(this.spec.latency.execUs[size]! * this.scaleOf(id));
   }
 
   private dropHeads(at: number): void {
@@ -265,13 +270,19 @@ export class NexusQueue implements Queue {
     }
   }
 
-  private dropFront(pending: DeadlineQueue, count: number, at: number, id: AcceleratorId): void {
-    const scale = id === HELD ? this.core.accelerators.fastestScale : this.core.accelerators.scale[id]!;
-    const aloneEndAt = at + Math.ceil(this.spec.latency.execUs[1]! * scale);
+  private scaleOf(id: AcceleratorId): number {
+    const { fastestScale, scale } = this.core.accelerators;
+    return id === HELD ? fastestScale : scale[id]!;
+  }
+
+  /** @param size most of the batch in which they would not be in time: it holds no more than are left. */
+  private dropFront(pending: DeadlineQueue, count: number, at: number, id: AcceleratorId, size = 1, dataAt = at): void {
+    const aloneEndAt = this.endOf(1, at, at, id);
     for (let index = 0; index < count; index++) {
       const deadline = pending.deadlineAt(index);
       const reason = deadline < at ? DROP_EXPIRED : deadline < aloneEndAt ? DROP_INFEASIBLE : DROP_PREDICTED_LATE;
-      this.core.drop(pending.handleAt(index), reason, at);
+      const wouldEndAt = this.endOf(Math.min(size, pending.length - index), at, dataAt, id);
+      this.core.drop(pending.handleAt(index), reason, at, wouldEndAt);
     }
     pending.removeFront(count);
     this.count -= count;

@@ -173,7 +173,7 @@ export class ShepherdQueue implements Queue {
 
   /** The earliest `size` that hold a batch of that size, out of the queue; whoever stands before them is dropped. */
   private takeFor(size: number, at: number, scale: number): RequestHandle {
-    this.dropFront(this.pending.firstNotBefore(this.endOf(size, at, scale)), at);
+    this.dropBefore(this.endOf(size, at, scale), at);
     return linkFront(this.pending, size, this.core.requests);
   }
 
@@ -221,19 +221,20 @@ export class ShepherdQueue implements Queue {
   }
 
   private dropHeads(at: number): void {
-    const { core, pending } = this;
-    const endAt = this.endOf(1, at, core.accelerators.fastestScale);
+    const endAt = this.endOf(1, at, this.core.accelerators.fastestScale);
     this.solo.dropLate(endAt, at);
-    if (this.testedDeadline < endAt) this.dropFront(pending.firstNotBefore(endAt), at);
+    if (this.testedDeadline < endAt) this.dropBefore(endAt, at);
   }
 
-  private dropFront(count: number, at: number): void {
+  /** Drops those at the front whose deadline is before `endAt`: when they would end. */
+  private dropBefore(endAt: number, at: number): void {
     const { pending, core } = this;
+    const count = pending.firstNotBefore(endAt);
     const aloneEndAt = this.endOf(1, at, core.accelerators.fastestScale);
     for (let index = 0; index < count; index++) {
       const deadline = pending.deadlineAt(index);
       const reason = deadline < at ? DROP_EXPIRED : deadline < aloneEndAt ? DROP_INFEASIBLE : DROP_PREDICTED_LATE;
-      core.drop(pending.handleAt(index), reason, at);
+      core.drop(pending.handleAt(index), reason, at, endAt);
     }
     pending.removeFront(count);
   }
