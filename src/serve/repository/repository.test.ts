@@ -146,7 +146,7 @@ describe("what a model file says is not asked again", () => {
     );
     expect(readModel(root, "m")).toMatchObject({
       sloUs: 20_000,
-      policy: "deferred",
+      policy: "auto",
       batchSizeMax: 32,
       inputs: [
         {
