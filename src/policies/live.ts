@@ -128,6 +128,7 @@ const PARTS = [
   "usableCapacity",
   "marginalEarly",
   "earlyByBacklog",
+  "feedbackPastTarget",
 ] as const;
 
 export function encodeWindow(window: WindowRules, into: Float64Array, offset: number): void {
@@ -174,6 +175,7 @@ function decodeParts(bits: number | undefined): WindowRules["plus"] {
   return {
     keepUp: has("keepUp"),
     feedback: has("feedback"),
+    feedbackPastTarget: has("feedbackPastTarget"),
     lookAhead: has("lookAhead"),
     leaveWhenEnough: has("leaveWhenEnough"),
     usableCapacity: has("usableCapacity"),

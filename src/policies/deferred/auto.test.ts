@@ -31,6 +31,31 @@ describe("usable capacity", () => {
   });
 });
 
+describe("accelerators too slow for anybody", () => {
+  it("are counted once a queue has said what it could take", () => {
+    const load = loadOf([1, 1, 2.5, 3]);
+    expect(load.useless).toBe(0);
+    load.mayTake(10_000, 24_000);
+    expect(load.useless).toBe(2);
+    load.mayTake(10_000, 25_000);
+    expect(load.useless).toBe(1);
+    // The most tolerant queue decides.
+    load.mayTake(10_000, 12_000);
+    expect(load.useless).toBe(1);
+  });
+
+  it("are counted anew when one comes or the fastest goes", () => {
+    const table = new AcceleratorTable(3);
+    table.join(0, 1, 0);
+    table.join(1, 3, 0);
+    const load = new SharedLoad(table);
+    load.mayTake(10_000, 20_000);
+    expect(load.useless).toBe(1);
+    table.join(2, 4, 0);
+    expect(load.useless).toBe(2);
+  });
+});
+
 test("joining: what a queue said last, none before", () => {
   const load = loadOf([1, 1]);
   expect(load.joining(3)).toBe(0);
@@ -117,8 +142,27 @@ describe("in short simulations", () => {
     expect(1 - run(tight, "auto")).toBeLessThan(0.5 * (1 - run(tight, "auto", { marginal_early: false })));
   });
 
+  it("accelerators that serve nobody do not make windows open early", () => {
+    const fields = {
+      accelerators: [{ count: 25 }, { count: 19, scale: 2.4 }],
+      models: [{ name: "m", count: 2, profile: { alpha_ms: 2.76, beta_ms: 540 }, slo_ms: 976, batch_max: 64 }],
+      arrivals: { process: "gamma", shape: 0.05, rate_rps: 2100 },
+    };
+    // Counted as idle they cost 8 points.
+    expect(run(fields, "auto")).toBeGreaterThan(run(fields, "deferred") - 0.02);
+  });
+
+  it("at capacity feedback makes no batches smaller than what keeps up", () => {
+    const fields = {
+      accelerators: 18,
+      models: [{ name: "m", count: 4, profile: { alpha_ms: 5, beta_ms: 22 }, slo_ms: 140 }],
+      arrivals: { process: "poisson", rate_rps: 3000 },
+    };
+    expect(run(fields, "auto")).toBeGreaterThan(run(fields, "auto", { feedback_past_target: false }) + 0.02);
+  });
+
   it("with what it adds off it is deferred+", () => {
-    const off = { usable_capacity: false, marginal_early: false, early_by_backlog: false };
+    const off = { usable_capacity: false, marginal_early: false, early_by_backlog: false, feedback_past_target: false };
     expect(run(many, "auto", off)).toBe(run(many, "deferred+"));
     expect(run(slow, "auto", off)).toBe(run(slow, "deferred+"));
   });

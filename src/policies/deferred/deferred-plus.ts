@@ -84,6 +84,12 @@ const optionsOf = <const B extends boolean>(isAuto: B) =>
       meaning:
         "Models that lose a larger part of their requests than others open earlier and go first, until all lose the same.",
     },
+    feedback_past_target: {
+      type: "boolean",
+      default: isAuto,
+      meaning:
+        "Feedback opens a window earlier only once its batch holds the target: smaller ones do not keep up. false: always.",
+    },
     fastest_first: {
       type: "boolean",
       isShared: true,
@@ -94,8 +100,8 @@ const optionsOf = <const B extends boolean>(isAuto: B) =>
       type: "boolean",
       default: isAuto,
       meaning:
-        "For the keep-up target accelerators count by what they serve in time, not by their speed: a slow one holds smaller " +
-        "batches.",
+        "Accelerators count by what they serve in time, not by their speed: for the keep-up target, where a slow one holds " +
+        "smaller batches, and among the idle ones, where those too slow for any request do not count.",
     },
     marginal_early: {
       type: "boolean",
@@ -136,6 +142,7 @@ const define = (name: string, summary: string, isAuto: boolean) =>
       plus: {
         keepUp: given.target === "keep-up",
         feedback: given.feedback,
+        feedbackPastTarget: given.feedback_past_target,
         lookAhead: given.look_ahead,
         leaveWhenEnough: given.leave_when_enough,
         usableCapacity: given.usable_capacity,

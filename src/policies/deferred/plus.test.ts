@@ -24,6 +24,7 @@ function accelerators(scales: readonly number[]): AcceleratorTable {
 const PARTS = {
   keepUp: true,
   feedback: true,
+  feedbackPastTarget: false,
   lookAhead: true,
   leaveWhenEnough: true,
   usableCapacity: false,

@@ -15,6 +15,7 @@ export interface QueuePlusOptions {
   readonly usableCapacity: boolean;
   readonly marginalEarly: boolean;
   readonly earlyByBacklog: boolean;
+  readonly feedbackPastTarget: boolean;
 }
 
 /** No look ahead with more accelerators: what a batch keeps or loses is made up for by the next one that comes free. */
@@ -52,6 +53,11 @@ export class QueuePlus {
     options.load.isAskedFor = true;
     if (options.earlyByBacklog) options.load.countsBacklog = true;
     this.badSeen = options.load.bad;
+  }
+
+  /** What accelerators can be of use to it. @param aloneUs time of one request on the fastest. */
+  mayTake(aloneUs: number, sloUs: number): void {
+    if (this.options.usableCapacity) this.options.load.mayTake(aloneUs, sloUs);
   }
 
   /**
@@ -145,6 +151,14 @@ export class QueuePlus {
   /** What a projection is to know of waiting. */
   get waits(): { readonly enough: number; readonly early: number } {
     return { enough: this.enough, early: this.options.load.early };
+  }
+
+  /**
+   * How much earlier the window of a batch opens for what its queue lost, whole µs: below the target all would keep up no more.
+   * @param target what `target` said.
+   */
+  opensBoostUs(size: number, target: number): number {
+    return this.options.feedbackPastTarget && size < target ? 0 : this.boostUs;
   }
 
   /** How far forward, whole µs. */

@@ -234,7 +234,7 @@ export class RankArbiter implements Arbiter {
       this.idle.set(id, this.order(id));
       return;
     }
-    if (this.plus !== null) this.sayEarliness(key, this.idle.size + 1);
+    if (this.plus !== null) this.sayEarliness(key, this.usefulIdle + 1);
     const batch = core.grant(key, id, at);
     if (batch === ASKED) this.hasAsked(key, id, ASKED_IDLE);
     else if (batch >= 0) this.noteBusy(id);
@@ -345,7 +345,7 @@ export class RankArbiter implements Arbiter {
   private nextOpensAt(): number {
     const askAt = this.waiting.topPriority();
     if (this.plus === null || this.waiting.size === 0) return askAt;
-    return askAt - this.earlyUs(this.waiting.top(), askAt, this.idle.size);
+    return askAt - this.earlyUs(this.waiting.top(), askAt, this.usefulIdle);
   }
 
   /**
@@ -356,13 +356,13 @@ export class RankArbiter implements Arbiter {
   private earlyUs(key: QueueKey, askAt: number, idle: number): number {
     const execUs = this.core.offers.earlyExecUs[key]!;
     if (execUs === 0) return 0;
-    const earlyUs = this.earlyByIdleUs(key, askAt, idle, execUs);
+    const earlyUs = this.earlyByIdleUs(askAt, idle, execUs);
     const { load } = this.plus!;
     if (!load.countsBacklog || this.backlog!.gains > 1) return earlyUs;
     return Math.max(earlyUs, Math.floor(askAt - this.backlog!.pressesAt(load.capacity())));
   }
 
-  private earlyByIdleUs(key: QueueKey, askAt: number, idle: number, execUs: number): number {
+  private earlyByIdleUs(askAt: number, idle: number, execUs: number): number {
     const { earlyByGap } = this.plus!;
     const meanUs = this.earliness(Math.max(1, idle)) * execUs;
     if (earlyByGap === 0) return Math.floor(meanUs);
@@ -386,6 +386,12 @@ export class RankArbiter implements Arbiter {
     return execUs / Math.max(1, this.core.accelerators.count);
   }
 
+  /** Idle accelerators that can serve somebody; of what idles always nothing follows. */
+  private get usefulIdle(): number {
+    const { useless } = this.plus!.load;
+    return useless === 0 ? this.idle.size : Math.max(0, this.idle.size + this.refused.size - useless);
+  }
+
   /**
    * How much before its window an offer may open, as a part of its execution time. Accelerators come free one per
    * execution time over their number: that is the unit. How many idle by chance grows with the root of their number and
@@ -394,7 +400,7 @@ export class RankArbiter implements Arbiter {
    */
   private earliness(idle: number): number {
     const { load, early, earlyPerIdle, burstAware } = this.plus!;
-    const count = Math.max(1, this.core.accelerators.count);
+    const count = Math.max(1, this.core.accelerators.count - load.useless);
     const perIdle = (burstAware ? load.dispersion : 1) * (earlyPerIdle / Math.sqrt(count));
     return (early + perIdle * (idle - 1)) / count;
   }

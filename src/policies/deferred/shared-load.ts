@@ -37,6 +37,11 @@ export class SharedLoad {
   private countedCount = -1;
   private countedScale = 0;
   private counted = 1;
+  /** How many times slower than the fastest an accelerator may be to serve a request in time; 0: not said. */
+  private slowestUsed = 0;
+  private usefulCounted = -1;
+  private usefulScale = 0;
+  private uselessSeen = 0;
 
   constructor(accelerators: AcceleratorTable) {
     this.accelerators = accelerators;
@@ -130,6 +135,28 @@ export class SharedLoad {
       if (size > 0) served += ((size / execUs[size]!) * (mostUs / largest)) / slower;
     }
     return Math.max(1e-9, served / this.capacity());
+  }
+
+  /** A queue whose requests take `aloneUs` on the fastest accelerator have `sloUs`: slower ones may be of use to it. */
+  mayTake(aloneUs: number, sloUs: number): void {
+    if (sloUs / aloneUs <= this.slowestUsed) return;
+    this.slowestUsed = sloUs / aloneUs;
+    this.usefulCounted = -1;
+  }
+
+  /** Accelerators too slow for a single request of any queue that said so: they idle always. */
+  get useless(): number {
+    const { accelerators } = this;
+    if (this.slowestUsed === 0) return 0;
+    if (this.usefulCounted === accelerators.count && this.usefulScale === accelerators.fastestScale)
+      return this.uselessSeen;
+    this.usefulCounted = accelerators.count;
+    this.usefulScale = accelerators.fastestScale;
+    this.uselessSeen = 0;
+    for (let id = 0; id < accelerators.capacity; id++)
+      if (accelerators.present[id] === 1 && accelerators.scale[id]! > this.slowestUsed * accelerators.fastestScale)
+        this.uselessSeen++;
+    return this.uselessSeen;
   }
 
   /** Mean dispersion over arrivals; at least 1. */

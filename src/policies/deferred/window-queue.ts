@@ -321,6 +321,7 @@ export class WindowQueue implements Queue {
     }
     this.target = this.computeTarget();
     const { sloUs } = this.spec;
+    this.plus?.mayTake(this.fastUs[1]!, sloUs);
     const { offers } = this.core;
     offers.aloneUs[this.key] = this.fastUs[1]!;
     offers.slackUs[this.key] =
@@ -385,7 +386,7 @@ export class WindowQueue implements Queue {
     if (size === this.sizeMax || size < this.pending.length - this.aside) return at;
     // One more request would need its data moved too.
     const joinUs = options.slackUs + this.fastUs[size + 1]! + this.network.dataUsPerRequest;
-    return this.pending.deadlineAt(this.aside) - joinUs - (this.plus?.boostUs ?? 0);
+    return this.pending.deadlineAt(this.aside) - joinUs - (this.plus?.opensBoostUs(size, this.target) ?? 0);
   }
 
   /** Latest start of execution. The rule "expired" gives up a head that cannot begin alone, so it holds a larger batch until then. */
