@@ -30,6 +30,8 @@ export class PreciseTimer {
     this.thread = new Worker(threadFile(import.meta.url, "./timer-thread.js"), {
       workerData: { counter: this.counter, moment: this.moment },
       name: "timer",
+      // Not the program's own: some (--input-type of `node -e`) are refused where a file is run.
+      execArgv: [],
     });
     this.started = new Promise((resolve) => this.thread.once("online", () => resolve()));
     this.thread.on("message", () => this.woken());
