@@ -63,6 +63,27 @@ export interface RowSink {
   row(kind: number, at: number, group: number, a: number, b: number, c: number, d: number, e: number): void;
 }
 
+/** A row at its place; its moment is left as it is, for who knows it only later. */
+export function putRow(
+  rows: Float64Array,
+  offset: number,
+  kind: number,
+  group: number,
+  a: number,
+  b: number,
+  c: number,
+  d: number,
+  e: number,
+): void {
+  rows[offset] = kind;
+  rows[offset + 2] = group;
+  rows[offset + 3] = a;
+  rows[offset + 4] = b;
+  rows[offset + 5] = c;
+  rows[offset + 6] = d;
+  rows[offset + 7] = e;
+}
+
 export function writeDispatch(into: RowSink, group: number, { batches }: Scheduler, batch: BatchId, at: number): void {
   const accelerator = batches.accelerator[batch]!;
   const execAt = batches.execAt[batch]!;

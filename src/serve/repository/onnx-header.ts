@@ -166,19 +166,23 @@ function readModel(proto: ProtoFile): OnnxHeader {
 /** Files of weights that graphs within nodes name, and constants. @param depth of the nodes. */
 function weightsWithin(proto: ProtoFile, nodes: readonly Node[], depth = 0): string[] {
   const files: string[] = [];
+  const add = (tensor: Span): void => {
+    const { weightFile } = readInitializer(proto, tensor);
+    if (weightFile) files.push(weightFile);
+  };
   for (const { graphs, tensors } of nodes) {
-    for (const tensor of tensors) files.push(readInitializer(proto, tensor).weightFile ?? "");
+    for (const tensor of tensors) add(tensor);
     for (const graph of graphs) {
       if (depth >= DEPTH_MAX) proto.fail(graph.from, `has graphs within graphs, more than ${DEPTH_MAX} deep`);
       const inner: Node[] = [];
       proto.each(graph, (field) => {
         if (field.number === 1) inner.push(readNode(proto, field.span));
-        else if (field.number === 5) files.push(readInitializer(proto, field.span).weightFile ?? "");
+        else if (field.number === 5) add(field.span);
       });
       files.push(...weightsWithin(proto, inner, depth + 1));
     }
   }
-  return files.filter((file) => file !== "");
+  return files;
 }
 
 function overridables(inputs: readonly OnnxValue[], initializers: ReadonlyMap<string, Initializer>): Overridable[] {

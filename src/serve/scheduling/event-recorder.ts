@@ -1,6 +1,6 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { encodeHeader, type LogGroup, type LogHeader } from "../../core/event-log.js";
-import { LOG_WIDTH, type RowSink } from "../../core/event-rows.js";
+import { LOG_WIDTH, putRow, type RowSink } from "../../core/event-rows.js";
 import type { LiveSchedulerOptions } from "../live-scheduler.js";
 
 const BUFFER_ROWS = 4096;
@@ -36,14 +36,8 @@ export class FileRecorder implements RowSink {
     this.rowsLeft--;
     const { buffer } = this;
     const offset = this.used;
-    buffer[offset] = kind;
+    putRow(buffer, offset, kind, group, a, b, c, d, e);
     buffer[offset + 1] = at;
-    buffer[offset + 2] = group;
-    buffer[offset + 3] = a;
-    buffer[offset + 4] = b;
-    buffer[offset + 5] = c;
-    buffer[offset + 6] = d;
-    buffer[offset + 7] = e;
     this.used = offset + LOG_WIDTH;
     if (this.used === buffer.length || this.rowsLeft === 0) this.flush();
     if (this.rowsLeft === 0 && this.isOpen) this.end("it has event_log.max_bytes");

@@ -16,6 +16,7 @@ import {
   LOG_TRAITS,
   LOG_WIDTH,
   LOG_WOKEN,
+  putRow,
   ROW_NUMBERS,
   type RowSink,
   writeDispatch,
@@ -170,13 +171,7 @@ export class SchedulerLoop {
       this.rows = grown;
     }
     const { rows, used } = this;
-    rows[used] = kind;
-    rows[used + 2] = group;
-    rows[used + 3] = a;
-    rows[used + 4] = b;
-    rows[used + 5] = c;
-    rows[used + 6] = d;
-    rows[used + 7] = e;
+    putRow(rows, used, kind, group, a, b, c, d, e);
     this.used = used + LOG_WIDTH;
     if (used === 0) this.said();
   }
