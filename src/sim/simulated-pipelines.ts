@@ -84,10 +84,11 @@ export class SimulatedPipelines {
     const tag = requests.tag[request]!;
     const line = this.pipelines[System.pipelineOf(tag)]!;
     line.partEnded(System.partOf(tag), outcome, reason, requests.arrivalAt[request]!, execStartAt, at);
-    this.system.partEnded(tag, outcome, reason, at);
+    this.system.partEnded(tag, outcome, reason, requests.arrivalAt[request]!, execStartAt, at);
   }
 
   partRan(tag: number, shareUs: number, isLost: boolean, startAt: number, size: number, batch: number): void {
+    if (!isLost) this.system.partRan(tag, size);
     this.pipelines[System.pipelineOf(tag)]!.partRan(System.partOf(tag), shareUs, isLost, startAt, size, batch);
   }
 }

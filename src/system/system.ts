@@ -11,6 +11,7 @@ import type { Scheduler } from "../core/scheduler.js";
 import { QUEUED, type RequestHandle } from "../core/tables/request-table.js";
 import type { Budgets } from "./budget.js";
 import { Flow, type FlowDriver, type FlowRequest, type Part } from "./flow.js";
+import { ModuleStates } from "./module-states.js";
 import type { Pipeline } from "./pipeline.js";
 
 /** The queue that serves a model. */
@@ -67,13 +68,23 @@ export class System {
     return Math.floor((-1 - tag) / PIPELINES_MAX);
   }
 
-  /** A scheduler ended a part. */
-  partEnded(tag: number, outcome: number, reason: number, at: number): void {
-    this.lines[System.pipelineOf(tag)]!.flow.ended(System.partOf(tag), outcome, reason, at);
+  /** A scheduler ended a part. @param cameAt when it came to its queue. @param execStartAt of its batch, where it ran. */
+  partEnded(tag: number, outcome: number, reason: number, cameAt: number, execStartAt: number, at: number): void {
+    const { flow, states } = this.lines[System.pipelineOf(tag)]!;
+    const part = System.partOf(tag);
+    states.ended(flow.moduleOf(part), outcome, cameAt, execStartAt, at);
+    flow.ended(part, outcome, reason, at);
+  }
+
+  /** A part ran in a batch of this size. */
+  partRan(tag: number, size: number): void {
+    const { flow, states } = this.lines[System.pipelineOf(tag)]!;
+    states.ran(flow.moduleOf(System.partOf(tag)), size);
   }
 
   /** Carries out what is to be done next in all pipelines. */
   settle(at: number): void {
+    for (const line of this.lines) line.look(at);
     for (let isDone = false; !isDone; ) {
       isDone = true;
       for (const { flow } of this.lines) {
@@ -88,6 +99,7 @@ export class System {
 /** A pipeline's parts in the queues of its modules. */
 class Line implements FlowDriver {
   readonly flow: Flow;
+  readonly states: ModuleStates;
   private readonly system: System;
   private readonly number: number;
   private readonly place: PipelinePlace;
@@ -102,6 +114,11 @@ class Line implements FlowDriver {
     this.place = place;
     this.driver = driver;
     this.flow = new Flow(place.pipeline, this, place.framesMax);
+    this.states = new ModuleStates(place.pipeline.modules.length);
+  }
+
+  look(at: number): void {
+    if (this.states.look(at)) this.place.budgets.published(this.states.board, at);
   }
 
   submit(part: Part, at: number): void {

@@ -17,6 +17,7 @@ import { parseSource } from "../../src/config/source.js";
 import { conservation, type Report } from "../../src/measure/report.js";
 import type { SimulatedEvent } from "../../src/sim/event-lines.js";
 import { simulate } from "../../src/sim/simulate.js";
+import { BUDGET_RULES, type BudgetRule } from "../../src/system/budget.js";
 import { fault } from "../support/recording.js";
 
 type Event<K extends SimulatedEvent["event"]> = Extract<SimulatedEvent, { event: K }>;
@@ -88,7 +89,7 @@ const CHAIN = ["detect", "orient", "recognise"];
 
 function chain(
   rateRps: number,
-  budget: "share" | "rest" | "whole",
+  budget: BudgetRule,
   faults: ExpandedScenario["faults"] = [],
   durationS = 7,
 ): ExpandedScenario {
@@ -109,7 +110,7 @@ describe("a chain of three emulated modules, counted apart from the log", () => 
   for (const policy of ["deferred", "eager", undefined]) {
     test(`${policy ?? "the default"}: finish rate and invalid rate are those of an independent count`, () => {
       let wasted = 0;
-      for (const budget of ["share", "rest", "whole"] as const) {
+      for (const budget of BUDGET_RULES) {
         for (const [rate, faults] of [
           [300, []],
           [600, []],
@@ -141,6 +142,22 @@ describe("a chain of three emulated modules, counted apart from the log", () => 
     // Told of its share of the time, the same policy keeps nearly all.
     expect(run(chain(500, "share"), "deferred").report.finish_rate).toBeGreaterThan(0.98);
   });
+});
+
+test("measured: where profiles say little of the times under load, shares go by what the modules say", () => {
+  const text = readFileSync("scenarios/pipelines/chain.yaml", "utf8")
+    .replace("orient, profile: { alpha_ms: 2, beta_ms: 8 }", "orient, profile: { alpha_ms: 3, beta_ms: 1 }")
+    .replace("recognise, profile: { alpha_ms: 2, beta_ms: 8 }", "recognise, profile: { alpha_ms: 1, beta_ms: 20 }");
+  const rate = (budget: BudgetRule): number =>
+    simulate(
+      loadScenarioFrom(parseSource(text.replace("slo_ms: 150", `$&\n    budget: ${budget}`), "skew.yaml"), {
+        rateRps: 600,
+        durationS: 10,
+      }),
+      { policy: "eager" },
+    ).finish_rate;
+  expect(rate("share")).toBeLessThan(0.85);
+  expect(rate("measured")).toBeGreaterThan(0.88);
 });
 
 describe("pages: fan-out, branch, join and what may be missing", () => {

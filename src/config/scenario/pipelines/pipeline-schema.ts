@@ -83,8 +83,8 @@ export const pipelineSchema = z.strictObject({
     .default("share")
     .describe(
       "What the queue of a module must reach, of the request's one deadline. share: its share of the time that is left, by the " +
-        "times of one request in the modules from here on, along the longest way; rest: all but those times of the modules after " +
-        "it; whole: the deadline itself, as if nothing followed.",
+        "times of one request in the modules from here on, along the longest way; measured: the same by the times that parts took " +
+        "in the modules in the last second or so; rest: all but the times of one request of the modules after it; whole: the deadline itself, as if nothing followed.",
     ),
   modules: z
     .array(moduleSchema)
