@@ -199,7 +199,7 @@ describe("hostile models", { retry: 2 }, () => {
   test("a run that takes longer than was predicted, and computes, ends well; meanwhile the neighbour is served elsewhere", async () => {
     await serve([neighbour(), looper()], { hangFactor: 2, hangFloorMs: 200 });
     const end = steady(30);
-    const [slow, second] = await Promise.all([loop(3000), sleep(150).then(() => loop(100))]);
+    const [slow, second] = await Promise.all([loop(4500), sleep(150).then(() => loop(100))]);
     expect([slow.error, second.error]).toEqual([null, null]);
     expect(slow.afterMs).toBeGreaterThan(500);
     expect(inTime(await end())).toBeGreaterThanOrEqual(0.98);
