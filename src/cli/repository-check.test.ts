@@ -167,12 +167,6 @@ describe("check says what serve says", () => {
       "model 'm': group must name a group; was auto, but placement has groups of kind onnx, which cannot run platform rubato_emulated",
       { placement: { groups: ["cpu"] } },
     ],
-    [
-      "a policy that threads cannot have",
-      { "m/rubato.yaml": `${emulated}slo_ms: 9\npolicy: deferred+` },
-      "model 'm': policy must be one of auto, deferred, eager, timeout where scheduler.threads is 2; was deferred+",
-      { scheduler: { threads: 2 } },
-    ],
   ];
   for (const [what, files, text, settings] of models)
     test(`${what}: the same text`, () => {

@@ -5,6 +5,7 @@
  */
 
 import type { LatencyModel } from "./latency/latency.js";
+import type { QueueShare, RankShare } from "./shared-numbers.js";
 import type { AcceleratorId, AcceleratorTable } from "./tables/accelerator-table.js";
 import type { BatchId, BatchTable } from "./tables/batch-table.js";
 import type { RequestHandle, RequestTable } from "./tables/request-table.js";
@@ -140,7 +141,11 @@ export interface AcceleratorView {
   readonly count: number;
   /** Scale of the fastest present; 1 when none is. */
   readonly fastestScale: number;
-  /** Of the accelerator it was granted. */
+  /** Ids are in [0, capacity). */
+  readonly capacity: number;
+  /** In a thread of its own: told only where queues share something (SharedNumbers). */
+  readonly present: Uint8Array;
+  /** Of the accelerator it was granted; of the others as `present`. */
   readonly scale: Float64Array;
   readonly freeAt: Float64Array;
   inFlight(id: AcceleratorId): number;
@@ -264,10 +269,16 @@ export interface Policy {
   createArbiter(core: CoreView): Arbiter;
 }
 
-/** A policy whose queues and arbiter know no more of each other than offers and grants: it can run on many threads. */
+/**
+ * A policy whose queues and arbiter know no more of each other than offers, grants and numbers that records carry: it can run
+ * on many threads.
+ */
 export interface SeparablePolicy extends Policy {
   /** Queues on threads have profiles. */
   createLatency?: never;
+  /** What queues and arbiter know beyond offers and grants, at either end; absent: nothing. */
+  shareOfQueues?(core: QueueView): QueueShare;
+  shareOfRank?(core: ArbiterView): RankShare;
   createQueue(key: QueueKey, spec: QueueSpec, core: QueueView): Queue;
   createArbiter(core: ArbiterView): Arbiter;
 }

@@ -22,7 +22,7 @@ export interface PolicyDescriptor<T extends OptionTable = OptionTable, P extends
   /** A sentence or two for the reference. */
   readonly summary: string;
   readonly options: T;
-  /** Queues and arbiter know no more of each other than offers and grants: it can run on many threads. */
+  /** It can run on many threads; see SeparablePolicy. */
   readonly isSeparable: boolean;
   /** Why the live server cannot carry out what it decides; null: it can. */
   readonly cannotServe: string | null;

@@ -8,9 +8,8 @@ import type { Policy, QueueSpec, SeparablePolicy } from "../core/policy.js";
 import { deferredPolicy } from "./deferred/deferred.js";
 import { autoPolicy, deferredPlusPolicy, PLUS_ARBITER } from "./deferred/deferred-plus.js";
 import { eagerPolicy } from "./deferred/eager.js";
-import { RankArbiter } from "./deferred/rank-arbiter.js";
 import { timeoutPolicy } from "./deferred/timeout.js";
-import { SharedLoads, type WindowDescriptor, type WindowRules, windowQueue } from "./deferred/window-policy.js";
+import { sharedWindowPolicy, type WindowDescriptor, type WindowRules } from "./deferred/window-policy.js";
 
 /** Policies that queues of one group may mix. */
 const MIXED = [
@@ -23,10 +22,6 @@ const MIXED = [
 export const LIVE_POLICIES = MIXED.map(({ name }) => name) as [string, ...string[]];
 /** What a model with an SLO gets that names none. */
 export const LIVE_DEFAULT = autoPolicy.name;
-/** Those whose queues can be in threads of their own; the default, too, without the parts that share a load. */
-export const SEPARABLE_LIVE: readonly string[] = MIXED.filter(
-  ({ isSeparable, name }) => isSeparable || name === LIVE_DEFAULT,
-).map(({ name }) => name);
 /** Those that nothing can be planned by without an SLO. */
 export const NEED_SLO: readonly string[] = [autoPolicy, deferredPolicy, deferredPlusPolicy].map(({ name }) => name);
 
@@ -42,33 +37,23 @@ export const liveSpec = (spec: QueueSpec, numbers: Float64Array): LiveQueueSpec 
 
 /** Every queue added must be a LiveQueueSpec. */
 export function livePolicy(): Policy {
-  const loads = new SharedLoads();
-  return {
-    name: "live",
-    createQueue: (key, spec, core) => {
-      invariant("window" in spec, `queue ${key} of the live policy must bring window rules`);
-      return windowQueue(key, spec, core, (spec as LiveQueueSpec).window, () => loads.of(core));
-    },
-    // Queues say each whether they may leave idle, or before their window.
-    createArbiter: (core) =>
-      new RankArbiter(core, { idleDispatch: true, plus: { load: loads.of(core), ...PLUS_ARBITER } }),
-  };
+  return live((spec, key) => {
+    invariant("window" in spec, `queue ${key} of the live policy must bring window rules`);
+    return (spec as LiveQueueSpec).window;
+  });
 }
 
-/**
- * The same for queues and arbiter in threads of their own: each queue's rules come as numbers (`encodeWindow`). Parts of
- * `deferred+` know more of each other than offers and grants, so no queue has them: `auto` does what `deferred` does.
- */
+/** The same for queues and arbiter in threads of their own: each queue's rules come as numbers (`encodeWindow`). */
 export function separableLivePolicy(): SeparablePolicy {
-  return {
-    name: LIVE_ON_THREADS,
-    createQueue: (key, spec, core) => {
-      invariant(spec.rules !== undefined, `queue ${key} of the live policy must bring window rules`);
-      return windowQueue(key, spec, core, { ...decodeWindow(spec.rules, 0), plus: null }, null);
-    },
-    createArbiter: (core) => new RankArbiter(core, { idleDispatch: true }),
-  };
+  return live((spec, key) => {
+    invariant(spec.rules !== undefined, `queue ${key} of the live policy must bring window rules`);
+    return decodeWindow(spec.rules, 0);
+  });
 }
+
+/** Queues say each whether they may leave idle, or before their window. */
+const live = (rulesOf: (spec: QueueSpec, key: number) => WindowRules): SeparablePolicy =>
+  sharedWindowPolicy(LIVE_ON_THREADS, rulesOf, true, PLUS_ARBITER);
 
 /** Name by which threads create it. */
 export const LIVE_ON_THREADS = "live";

@@ -87,8 +87,6 @@ export interface SchedulerRow {
  */
 export interface LiveScheduler {
   readonly measured: SchedulerRow;
-  /** What is wrong with a model of this policy, as "field must be bound; was value"; null: it can be served. */
-  problemOf(policy: string): string | null;
   /** Resolves when it takes what is said at once; before, it waits. */
   start(): Promise<void>;
   /** @returns false when the scheduler does not keep up: the request has not entered. */

@@ -3,7 +3,7 @@ import { createRing, type RingMemory } from "../wire/ring.js";
 import { createBells } from "./bell.js";
 import * as is from "./messages.js";
 import { createMailboxes, type MailboxMemory } from "./offer-mailbox.js";
-import { questionRoom } from "./rank-actor.js";
+import { questionRoom } from "./rank-news.js";
 import type { RunOptions } from "./replay.js";
 
 /** Number of the rank's thread, where queue threads have 0, 1, ... */
@@ -57,8 +57,8 @@ export function createMemory(
     threads: Array.from({ length: threadsMax }, () => ({
       fromFront: createRing(sizes.front, is.IN_WIDTH),
       toFront: createRing(sizes.front, is.OUT_WIDTH),
-      toRank: createRing(sizes.rank, is.OUT_WIDTH),
-      fromRank: createRing(questions, is.OUT_WIDTH),
+      toRank: createRing(sizes.rank, is.RANK_WIDTH),
+      fromRank: createRing(questions, is.RANK_WIDTH),
     })),
     mailboxes: createMailboxes(queuesMax),
     bells,

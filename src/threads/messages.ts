@@ -7,8 +7,10 @@ import { RING_WIDTH } from "../wire/ring.js";
 
 /** Doubles per record from the front to a queue thread or the rank: arrivals are most of all records. */
 export const IN_WIDTH = 6;
-/** Doubles per record of all other rings. */
+/** Doubles per record from a queue thread to the front. */
 export const OUT_WIDTH = RING_WIDTH;
+/** Doubles per record between queue threads and the rank, mailboxes included: two cache lines. */
+export const RANK_WIDTH = 16;
 
 // Front to queue thread.
 /** key, tag, arrivalAt, deadline (the client's). */
@@ -26,7 +28,7 @@ export const FINISHED_BATCH = 3;
 export const FAILED_BATCH = 4;
 /** key, sloUs, lengthMax, sizeMax, count of rules; TABLE records with the rules, then l(1)..l(sizeMax) follow. */
 export const ADD_QUEUE = 5;
-/** Numbers of the record before, IN_WIDTH - 1 or OUT_WIDTH - 1 at a time. */
+/** Numbers of the record before, IN_WIDTH - 1 at a time; to the rank OUT_WIDTH - 1, as in records of before its rings were wider. */
 export const TABLE = 6;
 /** key: waiting requests are handed back, and the queue is gone when nothing of it is in flight. */
 export const CLOSE_QUEUE = 7;
@@ -82,9 +84,14 @@ export const GAVE_UP = 37;
 /** key, demand. */
 export const DEMAND_IS = 38;
 export const BYE = 39;
+/** key, then SAID_NUMBERS that it says of itself beyond its offers (core/shared-numbers): when they change. */
+export const SAID = 40;
 
 // Rank to queue thread.
-/** key, accelerator, rank's batch, freeAt, scale, batches it holds, 1 when on trial, batches it was ever given: the turn of this one. */
+/**
+ * key, accelerator, rank's batch, freeAt, scale, batches it holds, 1 when on trial, batches it was ever given: the turn of this one;
+ * then GRANT_NUMBERS where something is shared.
+ */
 export const GRANT = 50;
 /** key: its offer ran out of time. */
 export const LOOK = 51;
@@ -96,6 +103,15 @@ export const FLEET = 53;
 export const LATENCY = 54;
 /** key: the rank has forgotten it. */
 export const REMOVED = 55;
+/** OTHERS_NUMBERS: what the queues of all other threads say; before a question, when it changed. */
+export const OTHERS = 56;
+/** accelerator, scale (0: absent), and the next pair; -1 ends them. FLEET follows. Where something is shared. */
+export const SCALES = 57;
+/** When other accelerators come free, soonest first; -1 ends them. Before the GRANT whose queue must know. */
+export const FREE_AT = 58;
+
+/** Thread of a queue that none holds. */
+export const NOWHERE = -1;
 
 /** Added to the retries of a request that must run alone. */
 export const ALONE = 256;
@@ -115,3 +131,10 @@ export const OFFER_RANK = 8;
 export const OFFER_DEMAND = 9;
 export const OFFER_MAY_LEAVE_IDLE = 10;
 export const OFFER_MORE = 11;
+export const OFFER_EARLY_EXEC_US = 12;
+export const OFFER_EXEC_US = 13;
+/** Requests that the thread has given up. */
+export const OFFER_BAD = 14;
+
+/** First of the GRANT_NUMBERS. */
+export const GRANT_SHARED = 9;

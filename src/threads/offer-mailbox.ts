@@ -7,7 +7,7 @@
  */
 import { invariant, violated } from "../core/invariant.js";
 import type { OfferReader, OfferWriter } from "./channel.js";
-import { OUT_WIDTH } from "./messages.js";
+import { RANK_WIDTH } from "./messages.js";
 
 /** The middle slot holds an offer that was not read yet. */
 const FRESH = 4;
@@ -25,11 +25,11 @@ export function createMailboxes(queuesMax: number): MailboxMemory {
   invariant(queuesMax >= 1 && queuesMax <= 65_536, `queuesMax must be in [1, 65536]; was ${queuesMax}`);
   return {
     words: new SharedArrayBuffer(queuesMax * STRIDE * Int32Array.BYTES_PER_ELEMENT),
-    cells: new SharedArrayBuffer(queuesMax * SLOTS * OUT_WIDTH * Float64Array.BYTES_PER_ELEMENT),
+    cells: new SharedArrayBuffer(queuesMax * SLOTS * RANK_WIDTH * Float64Array.BYTES_PER_ELEMENT),
   };
 }
 
-const offsetOf = (key: number, slot: number): number => (key * SLOTS + slot) * OUT_WIDTH;
+const offsetOf = (key: number, slot: number): number => (key * SLOTS + slot) * RANK_WIDTH;
 
 /** One per thread; a queue's mailbox is written by the thread that holds the queue. */
 export class MailboxWriter implements OfferWriter {

@@ -1,7 +1,6 @@
 import { AcceleratorSide, DEPTH } from "../core/accelerator-side.js";
 import { IndexedHeap } from "../core/indexed-heap.js";
 import { invariant, violated } from "../core/invariant.js";
-import { profileOf } from "../core/latency/latency.js";
 import {
   type Arbiter,
   type ArbiterView,
@@ -12,10 +11,12 @@ import {
   type QueueSpec,
   type SeparablePolicy,
 } from "../core/policy.js";
+import type { RankShare } from "../core/shared-numbers.js";
 import type { AcceleratorId, AcceleratorTable } from "../core/tables/accelerator-table.js";
 import type { BatchId } from "../core/tables/batch-table.js";
 import type { OfferReader, Pace, RecordReader, RecordWriter } from "./channel.js";
 import * as is from "./messages.js";
+import { questionRoom, RankNews } from "./rank-news.js";
 import { ArrivingTable, latencyOf } from "./table-records.js";
 
 export interface RankActorOptions {
@@ -44,13 +45,6 @@ export interface RankActorChannels {
 const FROM_FRONT = 0;
 /** Source number of a queue thread's ring. */
 export const fromThread = (thread: number): number => thread + 1;
-/** An accelerator is granted to one queue at a time, and a queue is asked to look, and for its demand, once: and news. */
-export const questionRoom = (queuesMax: number, acceleratorsMax: number): number =>
-  2 * (2 * queuesMax + acceleratorsMax) + 64;
-
-/** Of a queue that no thread holds. */
-const NOWHERE = -1;
-
 /**
  * Symphony's RankThread (§4.2, Appendix D): when each accelerator is free, the newest offer of each queue, and the match.
  * It is the core's AcceleratorSide and the policy's arbiter with records for calls.
@@ -69,8 +63,9 @@ export class RankActor implements ArbiterView {
   /** The queue that was asked, and whether its ANSWER or its offer ends that; -1: none. Only one at a time. */
   private askedKey = -1;
   private askedKind = 0;
-  private network: NetworkDelays;
   private readonly side: AcceleratorSide;
+  private readonly share: RankShare | null;
+  private readonly news: RankNews;
   private readonly arbiter: Arbiter;
   private readonly options: RankActorOptions;
   private readonly channels: RankActorChannels;
@@ -81,16 +76,8 @@ export class RankActor implements ArbiterView {
   private readonly asks: Float64Array;
   private readonly applied: Float64Array;
   private readonly demandAsked: Uint8Array;
-  /** By key: version of the profile that the queue was told, for learning. */
-  private readonly told: Float64Array;
-  /** By thread: it runs; it must hear of the fleet. */
-  private readonly isHere: Uint8Array;
-  private readonly fleetDue: Uint8Array;
   /** By accelerator: batches it was ever given. */
   private readonly given: Float64Array;
-  private isLearnt = false;
-  /** Queues that are forgotten and whose thread has not been told: [thread, key]. */
-  private readonly forgotten: [number, QueueKey][] = [];
   /** By thread: the queue whose times are coming; null: none. */
   private readonly tables: ({ readonly key: number; readonly sloUs: number; readonly us: ArrivingTable } | null)[];
   private now = 0;
@@ -101,21 +88,27 @@ export class RankActor implements ArbiterView {
     this.options = options;
     this.channels = channels;
     this.pace = pace;
-    this.network = options.network;
     this.side = new AcceleratorSide(this.specs, { acceleratorsMax, depth: policy.depth ?? DEPTH, learn });
     this.accelerators = this.side.accelerators;
     this.offers = new OfferTable(queuesMax);
     this.alarms = new IndexedHeap(queuesMax);
     this.arbiter = policy.createArbiter(this);
     if (this.arbiter.answered === undefined) violated(`arbiter of policy ${policy.name} takes no later answers`);
-    this.threadOf = new Int32Array(queuesMax).fill(NOWHERE);
+    this.threadOf = new Int32Array(queuesMax).fill(is.NOWHERE);
     this.asks = new Float64Array(queuesMax);
     this.applied = new Float64Array(queuesMax);
     this.demandAsked = new Uint8Array(queuesMax);
-    this.told = new Float64Array(queuesMax);
     this.given = new Float64Array(acceleratorsMax);
-    this.isHere = new Uint8Array(channels.toQueues.length);
-    this.fleetDue = new Uint8Array(channels.toQueues.length);
+    this.share = policy.shareOfRank?.(this) ?? null;
+    this.news = new RankNews(
+      options,
+      this.accelerators,
+      this.specs,
+      this.threadOf,
+      channels.toQueues,
+      pace,
+      this.share,
+    );
     this.tables = channels.fromQueues.map(() => null);
     for (const writer of channels.toQueues) {
       const room = questionRoom(queuesMax, acceleratorsMax);
@@ -159,7 +152,7 @@ export class RankActor implements ArbiterView {
     if (this.side.chanceAt <= now) this.giveChances();
     while (!this.mustWait && this.alarms.topPriority() <= now) this.ranOut(this.alarms.pop());
     if (this.arbiter.nextWakeAt <= now) this.arbiter.wake(now);
-    this.tellNews();
+    this.news.tell();
     for (let thread = 0; thread < toQueues.length; thread++) if (toQueues[thread]!.show()) shown(thread);
   }
 
@@ -169,10 +162,15 @@ export class RankActor implements ArbiterView {
     return this.askedKey >= 0;
   }
 
-  grant(key: QueueKey, accelerator: AcceleratorId, _at: number): BatchId {
+  grant(key: QueueKey, accelerator: AcceleratorId, at: number): BatchId {
     const { accelerators } = this;
     // The batch is the accelerator's when the answer says so; its number travels with the question.
     const batch = this.side.batches.add(key, -1, 1, 0, 0, 0);
+    const { news, share } = this;
+    // Nobody looks ahead on an accelerator that works.
+    const isFree = accelerators.inFlight(accelerator) === 0 || accelerators.freeAt[accelerator]! <= at;
+    const freeTimes =
+      share !== null && isFree ? news.tellFreeTimes(share, this.threadOf[key]!, key, accelerator, at) : -1;
     const offset = this.ask(is.GRANT, key);
     const cells = this.cellsTo(key);
     cells[offset + 2] = accelerator;
@@ -182,6 +180,7 @@ export class RankActor implements ArbiterView {
     cells[offset + 6] = accelerators.inFlight(accelerator);
     cells[offset + 7] = accelerators.isOnTrial(accelerator) ? 1 : 0;
     cells[offset + 8] = this.given[accelerator]!;
+    share?.writeGrant(freeTimes, cells, offset + is.GRANT_SHARED);
     this.grants++;
     return ASKED;
   }
@@ -196,13 +195,15 @@ export class RankActor implements ArbiterView {
   }
 
   private ranOut(key: QueueKey): void {
-    if (this.offers.size[key] === 0 || this.threadOf[key] === NOWHERE) return;
+    const { oneAtATime } = this.options;
+    if (this.threadOf[key] === is.NOWHERE || (this.offers.size[key] === 0 && !oneAtATime)) return;
     this.ask(is.LOOK, key);
-    this.arbiter.offerChanged(key, this.now);
+    // Where others are served before the answer it must not be among those that may be granted.
+    if (!oneAtATime) this.arbiter.offerChanged(key, this.now);
   }
 
   refreshDemand(key: QueueKey, _at: number): void {
-    if (this.demandAsked[key] === 1 || this.threadOf[key] === NOWHERE) return;
+    if (this.demandAsked[key] === 1 || this.threadOf[key] === is.NOWHERE) return;
     this.demandAsked[key] = 1;
     this.claim(is.DEMAND, key);
   }
@@ -218,6 +219,7 @@ export class RankActor implements ArbiterView {
       this.askedKey = key;
       this.askedKind = kind;
     }
+    this.news.beforeQuestion(this.threadOf[key]!);
     return this.claim(kind, key);
   }
 
@@ -246,21 +248,21 @@ export class RankActor implements ArbiterView {
       case is.JOIN:
         this.accelerators.join(a, cells[from + 2]!, now);
         this.arbiter.available(a, now);
-        this.fleetChanged();
+        this.news.fleetChanged();
         break;
       case is.LEAVE:
         this.accelerators.leave(a);
         this.arbiter.withdrawn(a, now);
-        this.fleetChanged();
+        this.news.fleetChanged();
         break;
       case is.NETWORK:
-        this.network = {
+        this.news.network = {
           controlUs: a,
           dataUsPerRequest: cells[from + 2]!,
           responseUs: cells[from + 3]!,
           decisionUs: cells[from + 4]!,
         };
-        this.fleetChanged();
+        this.news.fleetChanged();
         break;
       case is.STOP:
         this.hasStopped = true;
@@ -279,12 +281,12 @@ export class RankActor implements ArbiterView {
         const { mailboxes } = this.channels;
         const offset = mailboxes.read(a);
         this.pace.saw(a, mailboxes.cells[offset + is.OFFER_VERSION]!);
-        this.offered(mailboxes.cells, offset);
+        this.offered(thread, mailboxes.cells, offset);
         break;
       }
       case is.OFFER:
         if (this.askedKey === a && this.askedKind === is.LOOK) this.askedKey = -1;
-        this.offered(cells, from);
+        this.offered(thread, cells, from);
         break;
       case is.ANSWER:
         this.askedKey = -1;
@@ -294,8 +296,8 @@ export class RankActor implements ArbiterView {
         this.freed(a, cells[from + 2] === 1, cells[from + 3]!, cells[from + 4]!);
         break;
       case is.HELLO:
-        this.isHere[thread] = 1;
-        this.fleetDue[thread] = 1;
+        this.news.threadStarted(thread);
+        this.share?.threadStarted(thread);
         break;
       case is.QUEUE_ADDED:
         this.queueAdded(thread, a, cells[from + 2]!, cells[from + 3]!);
@@ -313,19 +315,30 @@ export class RankActor implements ArbiterView {
         this.demandAsked[a] = 0;
         this.offers.demand[a] = cells[from + 2]!;
         break;
+      case is.SAID:
+        this.said(thread, a, cells, from);
+        break;
       case is.BYE:
-        this.isHere[thread] = 0;
-        this.fleetDue[thread] = 0;
+        this.news.threadEnded(thread);
         break;
       default:
         violated(`the rank takes no record of kind ${cells[from]} from a queue thread`);
     }
   }
 
-  private offered(cells: Float64Array, from: number): void {
-    const { offers } = this;
+  /** Queues of the thread begin to share when the first says something: then it must hear of each accelerator. */
+  private said(thread: number, key: QueueKey, cells: Float64Array, from: number): void {
+    const share = this.share!;
+    const wasAskedFor = share.isAskedFor;
+    share.readSaid(thread, key, cells, from + 2);
+    if (!wasAskedFor) this.news.fleetChanged();
+  }
+
+  private offered(thread: number, cells: Float64Array, from: number): void {
+    const { offers, share } = this;
     const key = cells[from + is.OFFER_KEY]!;
     const version = cells[from + is.OFFER_VERSION]!;
+    share?.gaveUp(thread, cells[from + is.OFFER_BAD]!);
     // Made before the last question was answered, or older than what the mailbox held.
     if (cells[from + is.OFFER_SEEN] !== this.asks[key] || version <= this.applied[key]!) return;
     this.applied[key] = version;
@@ -337,6 +350,10 @@ export class RankActor implements ArbiterView {
     offers.demand[key] = cells[from + is.OFFER_DEMAND]!;
     offers.mayLeaveIdle[key] = cells[from + is.OFFER_MAY_LEAVE_IDLE]!;
     offers.more[key] = cells[from + is.OFFER_MORE]!;
+    if (share !== null) {
+      offers.earlyExecUs[key] = cells[from + is.OFFER_EARLY_EXEC_US]!;
+      offers.execUs[key] = cells[from + is.OFFER_EXEC_US]!;
+    }
     this.arbiter.offerChanged(key, this.now);
   }
 
@@ -353,8 +370,9 @@ export class RankActor implements ArbiterView {
       batches.execUs[batch] = cells[from + 8]!;
       batches.finishAt[batch] = cells[from + 7]! + cells[from + 8]!;
       side.commit(batch, accelerator);
+      this.share?.batchSent(key, cells[from + 8]!);
       this.given[accelerator] = this.given[accelerator]! + 1;
-      if (side.sent(accelerator)) this.fleetChanged();
+      if (side.sent(accelerator)) this.news.fleetChanged();
     } else batches.release(batch);
     this.arbiter.answered!(key, accelerator, isTaken, cells[from + 5] === 1, now);
   }
@@ -368,16 +386,16 @@ export class RankActor implements ArbiterView {
       : accelerators.unmeasured(accelerator, now);
     side.free(batch, endAt, now);
     if (accelerators.present[accelerator] === 1) this.arbiter.available(accelerator, now);
-    if (isReplanned) this.fleetChanged();
+    if (isReplanned) this.news.fleetChanged();
   }
 
   private queueAdded(thread: number, key: QueueKey, sloUs: number, sizeMax: number): void {
-    invariant(this.threadOf[key] === NOWHERE, `queue ${key} must be removed before it is added again`);
+    invariant(this.threadOf[key] === is.NOWHERE, `queue ${key} must be removed before it is added again`);
     this.threadOf[key] = thread;
     this.asks[key] = 0;
     this.applied[key] = 0;
     this.demandAsked[key] = 0;
-    this.told[key] = 0;
+    this.news.queueAdded(key);
     this.offers.clear(key);
     this.channels.mailboxes.reset(key);
     this.arbiter.queueAdded(key);
@@ -395,64 +413,10 @@ export class RankActor implements ArbiterView {
   private queueRemoved(thread: number, key: QueueKey): void {
     invariant(this.threadOf[key] === thread, `queue ${key} is on thread ${this.threadOf[key]}, not on ${thread}`);
     this.offers.clear(key);
+    this.share?.queueRemoved(thread, key);
     this.arbiter.queueRemoved(key);
     this.specs[key] = undefined;
-    this.forgotten.push([thread, key]);
-  }
-
-  // To queue threads, when there is room beside all that may be asked
-
-  private fleetChanged(): void {
-    this.isLearnt = true;
-    for (let thread = 0; thread < this.fleetDue.length; thread++) this.fleetDue[thread] = this.isHere[thread]!;
-  }
-
-  private tellNews(): void {
-    while (this.forgotten.length > 0) {
-      const [thread, key] = this.forgotten[0]!;
-      if (!this.hasRoom(thread)) break;
-      this.claim(is.REMOVED, key);
-      this.threadOf[key] = NOWHERE;
-      this.forgotten.shift();
-    }
-    if (this.isLearnt) this.isLearnt = this.options.learn && !this.tellLatencies();
-    for (let thread = 0; thread < this.fleetDue.length; thread++) {
-      if (this.fleetDue[thread] === 0 || !this.hasRoom(thread)) continue;
-      this.fleetDue[thread] = 0;
-      const writer = this.channels.toQueues[thread]!;
-      const offset = writer.claim();
-      const { cells } = writer;
-      cells[offset] = is.FLEET;
-      cells[offset + 1] = this.accelerators.count;
-      cells[offset + 2] = this.accelerators.fastestScale;
-      cells[offset + 3] = this.network.controlUs;
-      cells[offset + 4] = this.network.dataUsPerRequest;
-      cells[offset + 5] = this.network.responseUs;
-      cells[offset + 6] = this.network.decisionUs ?? 0;
-    }
-  }
-
-  /** @returns false when some must wait for room. */
-  private tellLatencies(): boolean {
-    let isAllTold = true;
-    for (let key = 0; key < this.specs.length; key++) {
-      const latency = profileOf(this.specs[key]);
-      if (latency === undefined || latency.version === this.told[key]) continue;
-      if (!this.hasRoom(this.threadOf[key]!)) {
-        isAllTold = false;
-        continue;
-      }
-      this.told[key] = latency.version;
-      const offset = this.claim(is.LATENCY, key);
-      this.cellsTo(key)[offset + 2] = latency.multiple;
-    }
-    return isAllTold;
-  }
-
-  /** News may wait; questions may not: news leaves room for all of them. */
-  private hasRoom(thread: number): boolean {
-    const { queuesMax, acceleratorsMax } = this.options;
-    return this.pace.room(thread, this.channels.toQueues[thread]!.free > 2 * queuesMax + acceleratorsMax);
+    this.news.queueForgotten(thread, key);
   }
 
   private giveChances(): void {
@@ -462,12 +426,8 @@ export class RankActor implements ArbiterView {
       (id) => {
         if (this.accelerators.inFlight(id) === 0) this.arbiter.available(id, now);
       },
-      // Told though nothing may have changed: from now on the queue says anew when it gives requests up.
-      (key) => {
-        this.told[key] = -1;
-        this.isLearnt = true;
-      },
+      (key) => this.news.released(key),
     );
-    if (isReplanned) this.fleetChanged();
+    if (isReplanned) this.news.fleetChanged();
   }
 }

@@ -59,8 +59,8 @@ export interface ReplayOutcome {
 export function replayRun(record: RunRecord, createPolicy: () => SeparablePolicy): ReplayOutcome {
   const { options } = record;
   const boxes = new ReplayBoxes(options.queuesMax);
-  const toRank = record.threads.map(() => new ReplayRing(is.OUT_WIDTH));
-  const fromRank = record.threads.map(() => new ReplayRing(is.OUT_WIDTH));
+  const toRank = record.threads.map(() => new ReplayRing(is.RANK_WIDTH));
+  const fromRank = record.threads.map(() => new ReplayRing(is.RANK_WIDTH));
   const controls = new ReplayRing(is.IN_WIDTH);
   controls.load(record.rank.inputs);
   const rankPace = new ReplayPace(record.rank.turns);
@@ -225,7 +225,7 @@ export class ReplayRing implements RecordReader, RecordWriter {
 
 /** Mailboxes that keep every version: the recorded run says which one was read. */
 export class ReplayBoxes implements OfferReader, OfferWriter {
-  cells = new Float64Array(is.OUT_WIDTH * 1024);
+  cells = new Float64Array(is.RANK_WIDTH * 1024);
   pace: ReplayPace | null = null;
   private used = 0;
   /** Per key: offsets of the versions of its present owner that were posted. */
@@ -255,7 +255,7 @@ export class ReplayBoxes implements OfferReader, OfferWriter {
   }
 
   blank(): number {
-    const offset = this.used * is.OUT_WIDTH;
+    const offset = this.used * is.RANK_WIDTH;
     if (offset === this.cells.length) {
       const grown = new Float64Array(this.cells.length * 2);
       grown.set(this.cells);

@@ -1,13 +1,15 @@
-/** A live event log gives the same commands when its events are replayed: the log in this folder, and a fresh one. */
+/** Recorded runs give the same commands when they are replayed: event logs of servers and a record of threads in this folder, and fresh ones. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { describe, expect, it } from "vitest";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, it, test } from "vitest";
 import { decodeLog, type EventLog, type ReplayResult, replay } from "../../src/core/event-log.js";
 import { LOG_ARRIVED, LOG_WIDTH } from "../../src/core/event-rows.js";
 import { durationUs } from "../../src/core/time.js";
 import { liveSpec } from "../../src/policies/live.js";
-import { groupPolicy } from "../../src/policies/registry.js";
+import { createSeparablePolicy, groupPolicy } from "../../src/policies/registry.js";
+import { type RunRecord, replayRun } from "../../src/threads/replay.js";
 import { FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 const replayLog = (log: EventLog): ReplayResult => replay(log, groupPolicy, liveSpec);
@@ -36,6 +38,25 @@ async function record(file: string): Promise<void> {
   await fake.stop();
   expect(fake.broken).toBeNull();
 }
+
+test("a record of threads from before their records were wider replays to its commands", () => {
+  const text = gunzipSync(readFileSync(new URL("threads.json.gz", import.meta.url))).toString();
+  const { policyOptions, record } = JSON.parse(text) as {
+    policyOptions: Record<string, unknown>;
+    record: { threads: { turns: number[] }[][]; rank: { turns: number[] } };
+  };
+  const turnsOf = <T extends { turns: number[] }>(run: T) => ({ ...run, turns: Float64Array.from(run.turns) });
+  const { difference, commands } = replayRun(
+    {
+      ...record,
+      threads: record.threads.map((runs) => runs.map(turnsOf)),
+      rank: turnsOf(record.rank),
+    } as unknown as RunRecord,
+    () => createSeparablePolicy("deferred", policyOptions),
+  );
+  expect(difference).toBeNull();
+  expect(commands).toBe(3819);
+});
 
 describe("recorded event logs", () => {
   it("mixed.log: old events give the same commands as when they were recorded", () => {

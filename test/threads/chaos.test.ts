@@ -8,6 +8,9 @@ const POLICIES: readonly [string, Readonly<Record<string, unknown>>][] = [
   ["deferred", { idle_dispatch: true }],
   ["eager", { drop: "expired" }],
   ["timeout", { timeout_fraction: 0.3 }],
+  ["auto", {}],
+  ["deferred+", { idle_dispatch: true }],
+  ["auto", { isolation: true }],
 ];
 
 test("every request ends exactly once while accelerators, models and threads come and go (1,000 seeds)", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
+import { FINISHED } from "../../src/core/outcome.js";
 import { Scheduler } from "../../src/core/scheduler.js";
 import { createSeparablePolicy } from "../../src/policies/registry.js";
 import { stream } from "../../src/sim/random.js";
@@ -59,13 +60,13 @@ class Log {
 interface Driven {
   readonly log: Log;
   readonly dueAt: () => number;
-  join(id: number, at: number): void;
+  join(id: number, scale: number, at: number): void;
   arrive(model: number, tag: number, at: number, deadline: number): void;
   finished(ended: Ended, at: number): void;
   wake(at: number): void;
 }
 
-function inOneThread(policy: string, options: object, network: typeof NETWORK): Driven {
+function inOneThread(policy: string, options: object, network: typeof NETWORK, models = MODELS): Driven {
   const log = new Log();
   const scheduler: Scheduler = new Scheduler(
     createSeparablePolicy(policy, options as never),
@@ -84,12 +85,12 @@ function inOneThread(policy: string, options: object, network: typeof NETWORK): 
     },
     { network, acceleratorsMax: 4, requestsMax: 10_000, retriesMax: 1, learn: false },
   );
-  for (const { table, sloUs } of MODELS)
+  for (const { table, sloUs } of models)
     scheduler.addQueue({ latency: new ProfiledLatency(table), sloUs, lengthMax: 1000 });
   return {
     log,
     dueAt: () => scheduler.nextWakeAt,
-    join: (id, at) => scheduler.join(id, 1, at),
+    join: (id, scale, at) => scheduler.join(id, scale, at),
     arrive: (model, tag, at, deadline) => void scheduler.arrive(model, tag, at, deadline, at),
     finished: ({ batch, startAt, endAt }, at) => scheduler.finished(batch, startAt, endAt, at),
     wake: (at) => {
@@ -99,7 +100,7 @@ function inOneThread(policy: string, options: object, network: typeof NETWORK): 
 }
 
 /** After every event the actors take turns until none has anything to do. */
-function onThreads(policy: string, options: object, network: typeof NETWORK, threads: number): Driven {
+function onThreads(policy: string, options: object, network: typeof NETWORK, threads: number, models = MODELS): Driven {
   const log = new Log();
   const run = {
     network,
@@ -131,14 +132,14 @@ function onThreads(policy: string, options: object, network: typeof NETWORK, thr
     }
   };
   for (let thread = 0; thread < threads; thread++) front.startThread();
-  for (const [model, { table, sloUs }] of MODELS.entries())
+  for (const [model, { table, sloUs }] of models.entries())
     front.addModel({ execUs: [...table.subarray(1, table.length - 1)], sloUs, lengthMax: 1000 }, [model % threads]);
   settle(0);
   return {
     log,
     dueAt: () => host.rank!.dueAt,
-    join: (id, at) => {
-      front.join(id, 1);
+    join: (id, scale, at) => {
+      front.join(id, scale);
       settle(at);
     },
     arrive: (model, tag, at, deadline) => void front.arrive(model, tag, at, deadline),
@@ -149,10 +150,16 @@ function onThreads(policy: string, options: object, network: typeof NETWORK, thr
 
 const NETWORK = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
 
-function drive(driven: Driven, seed: number, load: number): readonly string[] {
+function drive(
+  driven: Driven,
+  seed: number,
+  load: number,
+  models = MODELS,
+  scales: readonly number[] = [1, 1, 1, 1],
+): readonly string[] {
   const random = stream(seed, "lockstep");
   const { log } = driven;
-  for (let id = 0; id < 4; id++) driven.join(id, id);
+  for (const [id, scale] of scales.entries()) driven.join(id, scale, id);
   let arrivalAt = 1000;
   let now = 1000;
   for (let tag = 0; ; ) {
@@ -171,8 +178,8 @@ function drive(driven: Driven, seed: number, load: number): readonly string[] {
       driven.finished(ended, now);
     }
     for (; tag < 4000 && arrivalAt <= now; arrivalAt += Math.ceil((-Math.log1p(-random()) * 650) / load)) {
-      const model = Math.floor(random() * MODELS.length);
-      driven.arrive(model, tag++, now, now + MODELS[model]!.sloUs);
+      const model = Math.floor(random() * models.length);
+      driven.arrive(model, tag++, now, now + models[model]!.sloUs);
     }
     driven.wake(now);
   }
@@ -184,20 +191,74 @@ function byMoment(lines: readonly string[]): string[] {
   return [...lines].sort((a, b) => at(a) - at(b) || (a < b ? -1 : a > b ? 1 : 0));
 }
 
+const DELAYED = { controlUs: 100, dataUsPerRequest: 50, responseUs: 0 };
+
+/** With `auto` a thread knows what its own queues share at once, what others' share with its next question. */
 test.each([
-  ["deferred", {}, NETWORK],
-  ["deferred", {}, { controlUs: 100, dataUsPerRequest: 50, responseUs: 0 }],
-  ["eager", {}, NETWORK],
-  ["timeout", { timeout_fraction: 0.3 }, NETWORK],
+  ["deferred", {}, NETWORK, [1, 3]],
+  ["deferred", {}, DELAYED, [1, 3]],
+  ["eager", {}, NETWORK, [1, 3]],
+  ["timeout", { timeout_fraction: 0.3 }, NETWORK, [1, 3]],
+  ["auto", {}, NETWORK, [1]],
+  ["auto", {}, DELAYED, [1]],
+  ["deferred+", {}, NETWORK, [1]],
 ])(
-  "lockstep: one thread and three give the commands of a Scheduler (%s %j, network %j)",
-  (policy, options, network) => {
+  "lockstep: threads give the commands of a Scheduler (%s %j, network %j, %j threads)",
+  (policy, options, network, counts) => {
     for (let seed = 1; seed <= 9; seed++) {
       const load = [0.5, 1, 1.6][seed % 3]!;
       const one = drive(inOneThread(policy, options, network), seed, load);
       expect(one.length).toBeGreaterThan(4000);
-      for (const threads of [1, 3])
+      for (const threads of counts)
         expect(drive(onThreads(policy, options, network, threads), seed, load), `seed ${seed}`).toEqual(one);
     }
   },
 );
+
+test.each(["auto", "deferred+"])(
+  "lockstep: a model alone looks ahead on a thread as in a Scheduler, unlike accelerators included (%s)",
+  (policy) => {
+    for (const [seed, scales] of [
+      [1, [1, 1, 1, 1]],
+      [2, [1, 1.3, 1, 2.6]],
+      [3, [1]],
+    ] as const) {
+      const [alone] = [MODELS.slice(0, 1)];
+      const one = drive(inOneThread(policy, {}, NETWORK, alone), seed, 0.9 * scales.length, alone, scales);
+      // It would not be the same without: the rest of the rules do not make it so.
+      const blind = drive(
+        inOneThread(policy, { look_ahead: false }, NETWORK, alone),
+        seed,
+        0.9 * scales.length,
+        alone,
+        scales,
+      );
+      expect(blind).not.toEqual(one);
+      for (const threads of [1, 3])
+        expect(drive(onThreads(policy, {}, NETWORK, threads, alone), seed, 0.9 * scales.length, alone, scales)).toEqual(
+          one,
+        );
+    }
+  },
+);
+
+test.each(["auto", "deferred+"])(
+  "three threads finish as many as a Scheduler under %s, within half a point of the requests; each ends once",
+  (policy) => {
+    let difference = 0;
+    for (let seed = 1; seed <= 12; seed++) {
+      const load = [0.5, 0.8, 1, 1.6][seed % 4]!;
+      const one = drive(inOneThread(policy, {}, NETWORK), seed, load);
+      const three = drive(onThreads(policy, {}, NETWORK, 3), seed, load);
+      expect(new Set(endsIn(three)).size).toBe(4000);
+      expect(endsIn(three)).toHaveLength(4000);
+      difference += finishedIn(three) - finishedIn(one);
+    }
+    expect(Math.abs(difference / (12 * 4000))).toBeLessThan(0.005);
+  },
+);
+
+const endsIn = (lines: readonly string[]): string[] =>
+  lines.filter((line) => line.includes(" end ")).map((line) => line.split(" ")[2]!);
+const finishedIn = (lines: readonly string[]): number =>
+  lines.filter((line) => new RegExp(` end \\d+ ${FINISHED} `).test(line)).length;

@@ -409,8 +409,7 @@ export const serverConfigSchema = z
           .default(0)
           .describe(
             "Queue threads that the models are shared out over, beside one thread that matches their batches with " +
-              "accelerators; 0: the scheduler is one, on the main thread. Costs each request four wake-ups. Not with " +
-              "event_log, or models of policy deferred+.",
+              "accelerators; 0: the scheduler is one, on the main thread. Costs each request four wake-ups. Not with event_log.",
           ),
       })
       .prefault({})

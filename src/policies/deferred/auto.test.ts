@@ -7,6 +7,8 @@ import { OfferTable } from "../../core/policy.js";
 import { AcceleratorTable } from "../../core/tables/accelerator-table.js";
 import { simulate } from "../../sim/simulate.js";
 import { Backlog } from "./backlog.js";
+import { PLUS_ARBITER } from "./deferred-plus.js";
+import { RankArbiter } from "./rank-arbiter.js";
 import { SharedLoad } from "./shared-load.js";
 
 /** l(b) = b + 9 ms. */
@@ -29,6 +31,27 @@ describe("usable capacity", () => {
     // 18 ms at 1.5: l(3) = 12 fits, 3 in 18 ms where the fastest has 9; by speed it would count 2 / 3.
     expect(loadOf([1, 1.5]).usable(TABLE, 9)).toBeCloseTo((1 + 3 / 9) / (1 + 2 / 3), 12);
   });
+});
+
+test("without accelerators usable capacity is a number, and so is room ever after", () => {
+  const table = new AcceleratorTable(2);
+  const load = new SharedLoad(table);
+  load.say(0, 0.001, 1 / load.usable(TABLE, 6), 1);
+  table.join(0, 1, 0);
+  load.say(0, 0.001, 0.5, 1);
+  expect(load.room).toBe(2);
+});
+
+test("a queue that was removed needs nothing any more", () => {
+  const load = loadOf([1, 1]);
+  const arbiter = new RankArbiter({ offers: new OfferTable(4), accelerators: load.accelerators } as never, {
+    idleDispatch: false,
+    plus: { load, ...PLUS_ARBITER },
+  });
+  for (const key of [0, 1]) load.say(key, 0.001, 1, 1);
+  arbiter.queueRemoved(1);
+  expect(load.room).toBe(2);
+  expect(load.isAlone(0)).toBe(true);
 });
 
 describe("accelerators too slow for anybody", () => {

@@ -162,15 +162,14 @@ const define = (name: string, summary: string, isAuto: boolean) =>
 export const deferredPlusPolicy = define(
   "deferred+",
   "Deferred scheduling past the paper: a target that keeps up and no more, early windows while accelerators idle, " +
-    "feedback between models. Served live, too, but not with scheduler.threads.",
+    "feedback between models.",
   false,
 );
 
 /** What nobody has to choose: docs/decisions/006-auto.md. */
 export const autoPolicy = define(
   "auto",
-  "The default: deferred+ that knows what slow accelerators can serve and how much waiting is worth. With scheduler.threads " +
-    "it does what deferred does: its other parts know more of each other than offers and grants.",
+  "The default: deferred+ that knows what slow accelerators can serve and how much waiting is worth.",
   true,
 );
 

@@ -19,7 +19,7 @@ export interface QueuePlusOptions {
 }
 
 /** No look ahead with more accelerators: what a batch keeps or loses is made up for by the next one that comes free. */
-const LOOKED_AT = 64;
+export const LOOKED_AT = 64;
 /**
  * Boost in intervals per request given up, and its limit: with more than fits, all models give up many and boosts wander;
  * a window that opens many intervals early makes small batches, where none can be afforded.
@@ -52,12 +52,20 @@ export class QueuePlus {
     this.options = options;
     options.load.isAskedFor = true;
     if (options.earlyByBacklog) options.load.countsBacklog = true;
+    if (options.lookAhead) options.load.looksAhead = true;
     this.badSeen = options.load.bad;
   }
 
   /** What accelerators can be of use to it. @param aloneUs time of one request on the fastest. */
   mayTake(aloneUs: number, sloUs: number): void {
-    if (this.options.usableCapacity) this.options.load.mayTake(aloneUs, sloUs);
+    const { load, usableCapacity } = this.options;
+    if (usableCapacity) load.mayTake(aloneUs, sloUs);
+    load.onSay?.(this.key);
+  }
+
+  /** Its queue goes. */
+  leave(): void {
+    this.options.load.forget(this.key);
   }
 
   /**
@@ -110,6 +118,7 @@ export class QueuePlus {
   ): number {
     if (!this.looksAhead) return first;
     const others = this.options.load.othersFreeAt(granted, at, this.othersFreeAt);
+    if (others < 0) return first;
     const lostFrom = (index: number, size: number): number =>
       this.ahead.lost(pending, outlook, this.othersFreeAt, others, index, size, at);
     const sizeNow = sizeOf(first);

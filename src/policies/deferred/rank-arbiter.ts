@@ -116,6 +116,7 @@ export class RankArbiter implements Arbiter {
     this.reserve.removed(key);
     this.noteBacklog(key);
     this.noteDemand(key);
+    this.plusOptions?.load.forget(key);
   }
 
   offerChanged(key: QueueKey, at: number): void {

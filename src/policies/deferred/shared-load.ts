@@ -1,5 +1,5 @@
-import type { QueueKey } from "../../core/policy.js";
-import type { AcceleratorId, AcceleratorTable } from "../../core/tables/accelerator-table.js";
+import type { AcceleratorView, QueueKey } from "../../core/policy.js";
+import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 
 /** Weight of a new batch in the mean time of batches. */
 const BATCH_WEIGHT = 1 / 32;
@@ -11,11 +11,12 @@ const NEED = 1;
 const DISPERSION = 2;
 /** Not summed: requests that arrive while what batching saves once would run. */
 const JOINING = 3;
-const COLUMNS = 4;
+export const COLUMNS = 4;
+const NOTHING_SAID = new Float64Array(COLUMNS);
 
 /**
  * What the queues of one scheduler and its arbiter know of each other's load under `deferred+`: a few numbers, each
- * written by one actor and read by others.
+ * written by one actor and read by others. On queue threads each has its own, and records carry what others wrote (load-share).
  */
 export class SharedLoad {
   /** How much before its window the offer that is being granted may leave now, whole µs; set by the arbiter. */
@@ -28,22 +29,30 @@ export class SharedLoad {
   isAskedFor = false;
   /** A queue asks that the arbiter weighs all that waits against the time it has; see Backlog. */
   countsBacklog = false;
+  /** A queue looks ahead, so it must know when accelerators come free. */
+  looksAhead = false;
+  /** Mean time of batches, µs. */
+  batchUs = 0;
+  /** Told of each queue that said something; null: all read it here. */
+  onSay: ((key: QueueKey) => void) | null = null;
+  /** When each accelerator but the one that is being granted comes free, as told with the grant; null: they are looked at. */
+  toldFreeAt: { readonly times: Float64Array; count: number } | null = null;
   private said = new Float64Array(16 * COLUMNS);
   private readonly totals = new Float64Array(COLUMNS);
-  /** Mean time of batches. */
-  private batchUs = 0;
-  readonly accelerators: AcceleratorTable;
+  /** Totals of the queues of all other threads. */
+  private readonly others = new Float64Array(COLUMNS);
+  readonly accelerators: AcceleratorView;
   /** What `capacity` was counted from. */
   private countedCount = -1;
   private countedScale = 0;
   private counted = 1;
   /** How many times slower than the fastest an accelerator may be to serve a request in time; 0: not said. */
-  private slowestUsed = 0;
+  slowestUsed = 0;
   private usefulCounted = -1;
   private usefulScale = 0;
   private uselessSeen = 0;
 
-  constructor(accelerators: AcceleratorTable) {
+  constructor(accelerators: AcceleratorView) {
     this.accelerators = accelerators;
   }
 
@@ -53,31 +62,50 @@ export class SharedLoad {
    * @param joining see there.
    */
   say(key: QueueKey, perUs: number, need: number, dispersion: number, joining = 0): void {
-    if ((key + 1) * COLUMNS > this.said.length) {
-      const grown = new Float64Array(Math.max(this.said.length * 2, (key + 1) * COLUMNS));
-      grown.set(this.said);
-      this.said = grown;
-    }
+    this.makeRoomFor(key);
     this.put(key, ARRIVALS, perUs);
     this.put(key, NEED, need);
     this.put(key, DISPERSION, perUs * dispersion);
     this.put(key, JOINING, joining);
+    this.onSay?.(key);
+  }
+
+  /** The queue has gone: nothing of it counts any more. */
+  forget(key: QueueKey): void {
+    this.hear(key, NOTHING_SAID, 0);
+    this.onSay?.(key);
+  }
+
+  /** What `saidOf` gave in another thread. */
+  hear(key: QueueKey, cells: Float64Array, from: number): void {
+    this.makeRoomFor(key);
+    for (let column = 0; column < COLUMNS; column++) this.put(key, column, cells[from + column]!);
+  }
+
+  /** @returns a number that the queue said, in [0, COLUMNS): for another thread. */
+  saidOf(key: QueueKey, column: number): number {
+    return this.said[key * COLUMNS + column] ?? 0;
+  }
+
+  /** @param cells COLUMNS totals of the queues of all other threads. */
+  othersSay(cells: Float64Array, from: number): void {
+    for (let column = 0; column < COLUMNS; column++) this.others[column] = cells[from + column]!;
   }
 
   /** This queue's part of all arrivals, in [0, 1]; 1 while nothing is known. */
   shareOf(key: QueueKey): number {
-    const total = this.totals[ARRIVALS]!;
+    const total = this.total(ARRIVALS);
     return total > 0 ? (this.said[key * COLUMNS + ARRIVALS] ?? 0) / total : 1;
   }
 
   /** How many times as many accelerators there are as all queues need at the least, each counted by its speed. */
   get room(): number {
-    return this.capacity() / Math.max(1e-9, this.totals[NEED]!);
+    return this.capacity() / Math.max(1e-9, this.total(NEED));
   }
 
   /** Requests of a queue that arrive while what batching saves once would run; after a burst fewer come, so it is over the dispersion. */
   joining(key: QueueKey): number {
-    return this.said[key * COLUMNS + JOINING] ?? 0;
+    return this.saidOf(key, JOINING);
   }
 
   /** No other queue has arrivals. */
@@ -87,10 +115,14 @@ export class SharedLoad {
 
   /**
    * When each accelerator but one comes free, soonest first, into `times`.
-   * @returns how many.
+   * @returns how many; -1: it was not told.
    */
   othersFreeAt(granted: AcceleratorId, at: number, times: Float64Array): number {
-    const { accelerators } = this;
+    const { accelerators, toldFreeAt } = this;
+    if (toldFreeAt !== null) {
+      if (toldFreeAt.count > 0) times.set(toldFreeAt.times.subarray(0, toldFreeAt.count));
+      return toldFreeAt.count;
+    }
     let count = 0;
     for (let id = 0; id < accelerators.capacity && count < times.length; id++) {
       if (id === granted || accelerators.present[id] === 0) continue;
@@ -120,6 +152,8 @@ export class SharedLoad {
    */
   usable(execUs: Float64Array, largest: number): number {
     const { accelerators } = this;
+    // Of none nothing can be said; a sum that is no number once would never be one again.
+    if (this.capacity() === 0) return 1;
     const mostUs = execUs[largest]!;
     let served = 0;
     let sizedFor = 1;
@@ -161,8 +195,14 @@ export class SharedLoad {
 
   /** Mean dispersion over arrivals; at least 1. */
   get dispersion(): number {
-    const total = this.totals[ARRIVALS]!;
-    return total > 0 ? Math.max(1, this.totals[DISPERSION]! / total) : 1;
+    const total = this.total(ARRIVALS);
+    return total > 0 ? Math.max(1, this.total(DISPERSION) / total) : 1;
+  }
+
+  /** Accelerators are others, though not in number. */
+  recount(): void {
+    this.countedCount = -1;
+    this.usefulCounted = -1;
   }
 
   batchSent(execUs: number): void {
@@ -187,6 +227,17 @@ export class SharedLoad {
       if (accelerators.present[id] === 1) capacity += accelerators.fastestScale / accelerators.scale[id]!;
     this.counted = capacity;
     return capacity;
+  }
+
+  private total(column: number): number {
+    return this.totals[column]! + this.others[column]!;
+  }
+
+  private makeRoomFor(key: QueueKey): void {
+    if ((key + 1) * COLUMNS <= this.said.length) return;
+    const grown = new Float64Array(Math.max(this.said.length * 2, (key + 1) * COLUMNS));
+    grown.set(this.said);
+    this.said = grown;
   }
 
   private put(key: QueueKey, column: number, value: number): void {

@@ -1,7 +1,8 @@
 import { violated } from "../../core/invariant.js";
-import type { CoreView, Policy, QueueSpec, QueueView, SeparablePolicy } from "../../core/policy.js";
+import type { ArbiterView, QueueSpec, QueueView, SeparablePolicy } from "../../core/policy.js";
 import { definePolicy, type PolicyDefinition, type PolicyDescriptor } from "../descriptor.js";
 import { type GivenOptions, type OptionsOf, type OptionTable, withDefaults } from "../options.js";
+import { QueueLoadShare, RankLoadShare } from "./load-share.js";
 import type { QueuePlusOptions } from "./queue-plus.js";
 import { type ArbiterPlusOptions, RankArbiter } from "./rank-arbiter.js";
 import { SharedLoad } from "./shared-load.js";
@@ -14,8 +15,7 @@ export interface WindowRules extends Omit<WindowQueueOptions, "plus"> {
 }
 
 /** A policy of queues that open a window and one arbiter that ranks them: queues of several such may share an arbiter. */
-export interface WindowDescriptor<T extends OptionTable = OptionTable, P extends Policy = Policy>
-  extends PolicyDescriptor<T, P> {
+export interface WindowDescriptor<T extends OptionTable = OptionTable> extends PolicyDescriptor<T, SeparablePolicy> {
   /** @param sloUs the promise of the queue's model. */
   rulesOf(given: GivenOptions<T>, sloUs: number): WindowRules;
 }
@@ -25,13 +25,9 @@ interface WindowDefinition<T extends OptionTable>
   rules(options: OptionsOf<T>, sloUs: number): WindowRules;
 }
 
-/** Queues and arbiter can live in threads of their own. */
-export function defineWindowPolicy<const T extends OptionTable>(
-  definition: WindowDefinition<T>,
-): WindowDescriptor<T, SeparablePolicy> {
+export function defineWindowPolicy<const T extends OptionTable>(definition: WindowDefinition<T>): WindowDescriptor<T> {
   const { name, rules } = definition;
   return withRules(definition, {
-    isSeparable: true,
     create: (options) => ({
       name,
       createQueue: (key: number, spec: QueueSpec, core: QueueView) =>
@@ -41,39 +37,46 @@ export function defineWindowPolicy<const T extends OptionTable>(
   });
 }
 
-/** The same with parts of `deferred+`, through which queues and arbiter know of each other. */
+/** The same with parts of `deferred+`, through which queues and arbiter know of each other's load. */
 export function defineSharedWindowPolicy<const T extends OptionTable>(
   definition: WindowDefinition<T> & { arbiterPlus(options: OptionsOf<T>): Omit<ArbiterPlusOptions, "load"> },
 ): WindowDescriptor<T> {
   const { name, rules, arbiterPlus } = definition;
   return withRules(definition, {
-    create: (options) => {
-      const loads = new SharedLoads();
-      return {
-        name,
-        createQueue: (key, spec, core) =>
-          windowQueue(key, spec, core, rules(options, spec.sloUs), () => loads.of(core)),
-        createArbiter: (core) =>
-          new RankArbiter(core, {
-            idleDispatch: idles(options),
-            plus: { load: loads.of(core), ...arbiterPlus(options) },
-          }),
-      };
-    },
+    create: (options) =>
+      sharedWindowPolicy(name, (spec) => rules(options, spec.sloUs), idles(options), arbiterPlus(options)),
   });
 }
 
-function withRules<T extends OptionTable, P extends Policy>(
+/** @param rulesOf a queue. */
+export function sharedWindowPolicy(
+  name: string,
+  rulesOf: (spec: QueueSpec, key: number) => WindowRules,
+  idleDispatch: boolean,
+  arbiterPlus: Omit<ArbiterPlusOptions, "load">,
+): SeparablePolicy {
+  const loads = new SharedLoads();
+  return {
+    name,
+    createQueue: (key, spec, core) => windowQueue(key, spec, core, rulesOf(spec, key), () => loads.of(core)),
+    createArbiter: (core) => new RankArbiter(core, { idleDispatch, plus: { load: loads.of(core), ...arbiterPlus } }),
+    shareOfQueues: (core) => new QueueLoadShare(loads.of(core)),
+    shareOfRank: (core) => new RankLoadShare(loads.of(core)),
+  };
+}
+
+/** Queues and arbiter can live in threads of their own. */
+function withRules<T extends OptionTable>(
   { rules, ...definition }: WindowDefinition<T>,
-  creation: Pick<PolicyDefinition<T, P>, "isSeparable" | "create">,
-): WindowDescriptor<T, P> {
+  creation: Pick<PolicyDefinition<T, SeparablePolicy>, "create">,
+): WindowDescriptor<T> {
   const rulesOf = (given: GivenOptions<T>, sloUs: number) => rules(withDefaults(definition.options, given), sloUs);
-  return { ...definePolicy<T, P>({ ...definition, ...creation }), rulesOf };
+  return { ...definePolicy<T, SeparablePolicy>({ ...definition, ...creation, isSeparable: true }), rulesOf };
 }
 
 const idles = (options: { readonly idle_dispatch?: unknown }): boolean => options.idle_dispatch === true;
 
-/** @param load of the queue's scheduler; null where there can be none. @throws InvariantViolation when rules need it then. */
+/** @param load of the queue's scheduler; null: no rules of it need one. @throws InvariantViolation when they do. */
 export function windowQueue(
   key: number,
   spec: QueueSpec,
@@ -82,15 +85,15 @@ export function windowQueue(
   load: (() => SharedLoad) | null,
 ): WindowQueue {
   if (plus === null) return new WindowQueue(key, spec, core, rules);
-  if (load === null) violated(`queue ${key} must have no part of deferred+ on a thread of its own`);
+  if (load === null) violated(`queue ${key} must have no part of deferred+`);
   return new WindowQueue(key, spec, core, { ...rules, plus: { ...plus, load: load() } });
 }
 
-/** What the queues and the arbiter of one scheduler share, by scheduler: one policy object may serve several. */
-export class SharedLoads {
-  private readonly loads = new WeakMap<CoreView, SharedLoad>();
+/** What the queues and the arbiter of one scheduler share, or of one thread, by that: one policy object may serve several. */
+class SharedLoads {
+  private readonly loads = new WeakMap<object, SharedLoad>();
 
-  of(core: CoreView): SharedLoad {
+  of(core: QueueView | ArbiterView): SharedLoad {
     const load = this.loads.get(core) ?? new SharedLoad(core.accelerators);
     this.loads.set(core, load);
     return load;

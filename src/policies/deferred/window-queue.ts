@@ -149,6 +149,7 @@ export class WindowQueue implements Queue {
     pending.removeFront(pending.length);
     this.aside = 0;
     this.size = 0;
+    this.plus?.leave();
   }
 
   refreshDemand(at: number): void {

@@ -1,29 +1,22 @@
 /** What a server can serve, and what it cannot of a model: said alike by `check` and by loading. */
 import { type AcceleratorGroupSpec, GROUP_AUTO, type ModelSpec } from "../../config/model.js";
 import { autoKind, type ServerConfig } from "../../config/server/server.js";
-import { SEPARABLE_LIVE } from "../../policies/live.js";
 
 export interface HostLimits {
   readonly groups: readonly AcceleratorGroupSpec[];
-  /** Queue threads of the scheduler; 0: it is one. */
-  readonly schedulerThreads: number;
   /** Kind of the groups that placement chooses from; null: there is no placement. */
   readonly placedKind: AcceleratorGroupSpec["kind"] | null;
 }
 
 export const hostLimits = (config: ServerConfig): HostLimits => ({
   groups: config.groups,
-  schedulerThreads: config.scheduler.threads,
   placedKind: autoKind(config) ?? null,
 });
 
-/** Each a sentence that names the model, the field, the bound and the value. */
-export function hostProblems(spec: ModelSpec, host: HostLimits): string[] {
-  const problem = groupProblem(spec, host) ?? null;
-  const policy = policyProblem(spec.policy, host.schedulerThreads);
-  return [...(problem === null ? [] : [problem]), ...(policy === null ? [] : [policy])].map(
-    (text) => `model '${spec.name}': ${text}`,
-  );
+/** @returns a sentence that names the model, the field, the bound and the value; null: it can be served. */
+export function hostProblem(spec: ModelSpec, host: HostLimits): string | null {
+  const problem = groupProblem(spec, host);
+  return problem === null ? null : `model '${spec.name}': ${problem}`;
 }
 
 function groupProblem(
@@ -44,12 +37,6 @@ function groupProblem(
     return `policy must be absent in group '${name}', which has the policy ${group.policy.name}; was ${policy}`;
   if (group.kind === kind) return null;
   return `group must be of kind ${kind}, which runs platform ${platform}; was '${name}' of kind ${group.kind}`;
-}
-
-/** Policies whose arbiter looks into the queues cannot run apart from them. */
-export function policyProblem(policy: ModelSpec["policy"], threads: number): string | null {
-  if (threads === 0 || SEPARABLE_LIVE.includes(policy)) return null;
-  return `policy must be one of ${SEPARABLE_LIVE.join(", ")} where scheduler.threads is ${threads}; was ${policy}`;
 }
 
 /** @param aloneUs l(1), µs. @returns why not even a lone request is in time; null: it can be. */

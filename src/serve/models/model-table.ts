@@ -246,7 +246,6 @@ export class ModelTable {
     let timed: readonly TimedSpec[];
     try {
       const specs = this.source.read(name);
-      for (const spec of specs) this.models.check(spec);
       // Only what the repository holds is listed: asking for other names must not grow the table.
       this.entries.set(name, entry);
       timed = await this.loadAndTime(specs);

@@ -53,12 +53,6 @@ export class ServedModels {
     this.metrics = metrics;
   }
 
-  /** @throws ServingError invalid-argument: the scheduler cannot serve such a model where it runs. */
-  check(spec: ServedModel["spec"]): void {
-    const problem = this.scheduler.problemOf(spec.policy);
-    if (problem !== null) throw new ServingError("invalid-argument", `model '${spec.name}': ${problem}`);
-  }
-
   /**
    * @param before the same model on another group, which is about to leave.
    * @throws ServingError invalid-argument: there is no such group.

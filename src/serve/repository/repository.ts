@@ -8,7 +8,7 @@ import path from "node:path";
 import type { ModelSpec } from "../../config/model.js";
 import { SERVER_CONFIG_NAME } from "../../config/server/server.js";
 import { ServingError } from "../../wire/serving-error.js";
-import { type HostLimits, hostProblems } from "../models/host-limits.js";
+import { type HostLimits, hostProblem } from "../models/host-limits.js";
 import { isFolder } from "./model-location.js";
 import { CONFIG_NAMES, type ReaderOptions, readVersions, rightName } from "./model-reader.js";
 import { versionFolders } from "./model-versions.js";
@@ -70,8 +70,8 @@ export function readServable(folder: string, name: string, options: RepositoryOp
       reason: "unknown-model",
     });
   const specs = readVersions(folder, name, options);
-  const problems = options.host === undefined ? [] : hostProblems(specs.at(-1)!, options.host);
-  if (problems.length > 0) throw new ServingError("invalid-argument", problems.join("\n"));
+  const problem = options.host === undefined ? null : hostProblem(specs.at(-1)!, options.host);
+  if (problem !== null) throw new ServingError("invalid-argument", problem);
   return specs;
 }
 

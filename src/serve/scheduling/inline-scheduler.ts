@@ -42,10 +42,6 @@ export class InlineScheduler extends SchedulerLoop implements LiveScheduler {
     });
   }
 
-  problemOf(): string | null {
-    return null;
-  }
-
   start(): Promise<void> {
     this.alarm = this.clock.preciseAlarm(() => {
       this.alarmAt = NEVER;

@@ -32,14 +32,6 @@ test("adds as many queues as there can be and says no to one more, until one has
   expect(broken).toBeNull();
 });
 
-test("a policy whose queues and arbiter share more than offers and grants is a problem, by field, bound and value", () => {
-  const client = create({ broke: () => {} });
-  expect(client.problemOf("timeout")).toBeNull();
-  expect(client.problemOf("deferred+")).toBe(
-    "policy must be one of auto, deferred, eager, timeout where scheduler.threads is 2; was deferred+",
-  );
-});
-
 test("an event log is refused: threads see events in no one order", () => {
   const eventLog = { file: "e.log", bytesMax: 1 << 20 };
   const events = { dispatched: () => {}, ended: () => {}, warned: () => {}, broke: () => {} };

@@ -18,7 +18,6 @@ import {
   type SchedulerEvents,
   type SchedulerRow,
 } from "../live-scheduler.js";
-import { policyProblem } from "../models/host-limits.js";
 
 export interface ThreadsClientOptions extends LiveSchedulerOptions {
   /** Queue threads, in [1, 64]; the rank's is one more. */
@@ -101,10 +100,6 @@ export class ThreadsClient implements LiveScheduler {
   get measured(): SchedulerRow {
     const liveBatches = this.groups.reduce((sum, { acceleratorOf }) => sum + acceleratorOf.size, 0);
     return { ...this.team.totals, liveRequests: this.liveRequests, liveBatches };
-  }
-
-  problemOf(policy: string): string | null {
-    return policyProblem(policy, this.options.threads);
   }
 
   start(): Promise<void> {

@@ -1,5 +1,6 @@
 import { OfferWindows } from "../../core/offer-windows.js";
 import type { OfferTable, QueueKey } from "../../core/policy.js";
+import type { QueueShare } from "../../core/shared-numbers.js";
 import type { OfferWriter, Pace, RecordWriter } from "../channel.js";
 import * as is from "../messages.js";
 import type { QueueOutbox } from "./queue-outbox.js";
@@ -20,13 +21,14 @@ export interface PosterChannels {
  * in its mailbox; what answers a question of the rank goes in the ring, in order with the answer.
  *
  * Each offer says which version it is and how many questions its queue had been asked before, so that the rank knows a
- * stale one.
+ * stale one. What a queue says beyond its offers (`share`) comes before the offer that it was said with.
  */
 export class OfferPoster {
   private readonly offers: OfferTable;
   private readonly channels: PosterChannels;
   private readonly outbox: QueueOutbox;
   private readonly pace: Pace;
+  private readonly share: QueueShare | null;
   private readonly windows = new OfferWindows();
   /** By key: offers made, questions asked. */
   private readonly versions: Float64Array;
@@ -36,7 +38,15 @@ export class OfferPoster {
   private dirtyCount = 0;
   private readonly isDirty: Uint8Array;
 
-  constructor(queuesMax: number, offers: OfferTable, channels: PosterChannels, outbox: QueueOutbox, pace: Pace) {
+  constructor(
+    queuesMax: number,
+    offers: OfferTable,
+    channels: PosterChannels,
+    outbox: QueueOutbox,
+    pace: Pace,
+    share: QueueShare | null,
+  ) {
+    this.share = share;
     this.offers = offers;
     this.channels = channels;
     this.outbox = outbox;
@@ -77,10 +87,10 @@ export class OfferPoster {
 
   /** Does its offer stand, so that it may be granted another accelerator at once? */
   isOpen(key: QueueKey, now: number): boolean {
-    const { offers } = this;
-    return (
-      offers.size[key]! > 0 && (offers.mayLeaveIdle[key] === 1 || offers.opensAt[key]! - offers.leadUs[key]! <= now)
-    );
+    const { offers, share } = this;
+    if (offers.size[key] === 0 || offers.mayLeaveIdle[key] === 1) return offers.size[key]! > 0;
+    const earlyUs = share === null || offers.earlyExecUs[key] === 0 ? 0 : share.earlyUs;
+    return offers.opensAt[key]! - offers.leadUs[key]! - earlyUs <= now;
   }
 
   /** The rank asked the queue: every offer from now on was made knowing it. */
@@ -90,6 +100,7 @@ export class OfferPoster {
 
   /** Into the ring, before what is written there next. */
   answer(key: QueueKey): void {
+    this.tellSaid();
     const offset = this.outbox.offer();
     this.write(this.channels.toRank.cells, offset, key);
   }
@@ -97,16 +108,22 @@ export class OfferPoster {
   /** The rank will not hear of the queue again: what it has not been told must come before. */
   settle(key: QueueKey): void {
     if (this.isDirty[key] === DIRTY) this.answer(key);
+    else this.tellSaid();
   }
 
   /** The turn ends: the offers that changed go into their mailboxes. */
   post(): void {
+    this.tellSaid();
     for (let index = 0; index < this.dirtyCount; index++) {
       const key = this.dirty[index]!;
       if (this.isDirty[key] === DIRTY) this.postOne(key);
       this.isDirty[key] = CLEAN;
     }
     this.dirtyCount = 0;
+  }
+
+  private tellSaid(): void {
+    if (this.share !== null) this.outbox.said(this.share);
   }
 
   private postOne(key: QueueKey): void {
@@ -131,5 +148,9 @@ export class OfferPoster {
     cells[offset + is.OFFER_DEMAND] = offers.demand[key]!;
     cells[offset + is.OFFER_MAY_LEAVE_IDLE] = offers.mayLeaveIdle[key]!;
     cells[offset + is.OFFER_MORE] = offers.more[key]!;
+    if (this.share === null) return;
+    cells[offset + is.OFFER_EARLY_EXEC_US] = offers.earlyExecUs[key]!;
+    cells[offset + is.OFFER_EXEC_US] = offers.execUs[key]!;
+    cells[offset + is.OFFER_BAD] = this.share.bad;
   }
 }

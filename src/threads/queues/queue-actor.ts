@@ -3,6 +3,7 @@ import { profileOf } from "../../core/latency/latency.js";
 import { DROP_INFEASIBLE, DROP_QUEUE_FULL, DROPPED } from "../../core/outcome.js";
 import { type NetworkDelays, OfferTable, type QueueKey, type QueueView } from "../../core/policy.js";
 import { QueueSide } from "../../core/queue-side.js";
+import type { QueueShare } from "../../core/shared-numbers.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import { type BatchId, BatchTable } from "../../core/tables/batch-table.js";
 import { PLAIN, QUEUED, type RequestHandle, type RequestTable } from "../../core/tables/request-table.js";
@@ -53,6 +54,7 @@ export class QueueActor implements QueueView {
   private readonly options: QueueActorOptions;
   private readonly channels: QueueActorChannels;
   private readonly pace: Pace;
+  private readonly share: QueueShare | null;
   private readonly side: QueueSide;
   private readonly outbox: QueueOutbox;
   private readonly poster: OfferPoster;
@@ -86,10 +88,11 @@ export class QueueActor implements QueueView {
     this.batches = new BatchTable(acceleratorsMax * DEPTH);
     this.accelerators = new GrantedAccelerators(acceleratorsMax);
     this.offers = new OfferTable(queuesMax);
+    this.share = options.policy.shareOfQueues?.(this) ?? null;
     this.side = new QueueSide([], this.batches, this.accelerators, this, options);
     this.requests = this.side.requests;
     this.outbox = new QueueOutbox(channels, this.requests, this.batches);
-    this.poster = new OfferPoster(queuesMax, this.offers, channels, this.outbox, pace);
+    this.poster = new OfferPoster(queuesMax, this.offers, channels, this.outbox, pace, this.share);
     const handOver = (handle: RequestHandle, isAlone: boolean): void => this.handOver(handle, isAlone);
     this.held = new HeldQueues(options, this.side, this, this.poster, this.outbox, handOver);
     this.handleOf = new Int32Array(options.tagsMax).fill(-1);
@@ -326,6 +329,17 @@ export class QueueActor implements QueueView {
         profileOf(this.side.specs[a])?.adopt(cells[from + 2]!);
         this.side.queues[a]?.planChanged(this.now);
         break;
+      case is.OTHERS:
+        this.share!.readOthers(cells, from + 1);
+        break;
+      case is.SCALES:
+        for (let cell = 1; cell < is.RANK_WIDTH - 1 && cells[from + cell]! >= 0; cell += 2)
+          this.accelerators.told(cells[from + cell]!, cells[from + cell + 1]!);
+        break;
+      case is.FREE_AT:
+        for (let cell = 1; cell < is.RANK_WIDTH && cells[from + cell]! >= 0; cell++)
+          this.share!.readFreeAt(cells[from + cell]!);
+        break;
       case is.REMOVED:
         this.held.removed(a);
         break;
@@ -338,6 +352,7 @@ export class QueueActor implements QueueView {
     const { accelerators } = this;
     accelerators.count = cells[from + 1]!;
     accelerators.fastestScale = cells[from + 2]!;
+    this.share?.fleetChanged();
     const controlUs = cells[from + 3]!;
     const dataUsPerRequest = cells[from + 4]!;
     const responseUs = cells[from + 5]!;
@@ -364,6 +379,7 @@ export class QueueActor implements QueueView {
     const id: AcceleratorId = cells[from + 2]!;
     const rankBatch = cells[from + 3]!;
     this.accelerators.granted(id, cells, from);
+    this.share?.readGrant(cells, from + is.GRANT_SHARED);
     this.poster.asked(key);
     const batch = this.side.queue(key).take(id, now);
     const isStillOffered = this.poster.isOpen(key, now);

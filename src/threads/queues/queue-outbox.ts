@@ -1,4 +1,5 @@
 import type { QueueKey } from "../../core/policy.js";
+import type { QueueShare } from "../../core/shared-numbers.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import type { BatchId, BatchTable } from "../../core/tables/batch-table.js";
 import type { RequestHandle, RequestTable } from "../../core/tables/request-table.js";
@@ -170,6 +171,14 @@ export class QueueOutbox {
 
   gaveUp(key: QueueKey): void {
     this.aboutQueue(is.GAVE_UP, key);
+  }
+
+  /** What queues say of themselves, and was not told. */
+  said(share: QueueShare): void {
+    for (let key = share.nextSaid(); key >= 0; key = share.nextSaid()) {
+      const offset = this.aboutQueue(is.SAID, key);
+      share.writeSaid(key, this.channels.toRank.cells, offset + 2);
+    }
   }
 
   demandIs(key: QueueKey, demand: number): void {
