@@ -64,7 +64,7 @@ export function collectorOf(options: LoadOptions, targets: readonly Target[]): O
 }
 
 /** After the last moment due, sending goes on this long to work off a backlog; what is left then was never sent. */
-const BACKLOG_US = 2_000_000;
+export const BACKLOG_US = 2_000_000;
 /** Names counted apart; the rest are "other": a server may put anything in a reason. */
 const NAMES_MAX = 64;
 const OUTSTANDING_FULL = answerDropped("generator-outstanding-full", "not-sent");
@@ -152,8 +152,8 @@ export class Generator {
    * @param signal ends sending early; what is under way is still waited for.
    */
   async run(startAt: TimeUs, signal?: AbortSignal): Promise<GeneratorResult> {
-    this.#startAt = startAt;
     const { mode } = this.#options;
+    this.begin(startAt);
     let unsent = 0;
     if (mode.kind === "open") {
       const { durationS, seed, isSpinning } = this.#options;
@@ -165,11 +165,21 @@ export class Generator {
         return all();
       };
       const giveUpUs = durationS * 1e6 + BACKLOG_US;
-      const send = (intendedUs: number) => this.#send(intendedUs);
+      const send = (intendedUs: number) => this.send(intendedUs);
       ({ unsent } = await pace({ next, startAt, giveUpUs, isSpinning, send, ...(signal ? { signal } : {}) }));
     } else {
       await this.#closedLoop(mode.concurrency, signal);
     }
+    return this.finish(unsent);
+  }
+
+  /** @param startAt moment (monotonic) from which `send` counts. */
+  begin(startAt: TimeUs): void {
+    this.#startAt = startAt;
+  }
+
+  /** Waits until all that was sent is answered. @param unsent what was due and not sent. */
+  async finish(unsent: number): Promise<GeneratorResult> {
     await this.#drain();
     return {
       collector: this.#collector.snapshot(),
@@ -197,7 +207,8 @@ export class Generator {
     return monotonicNow() - this.#startAt;
   }
 
-  #send(intendedUs: number): void {
+  /** One request, now. @param intendedUs the moment it was to be sent at, from the start. */
+  send(intendedUs: number): void {
     const target = this.#chooseTarget();
     const sample = Math.floor(this.#chooseSample() * this.#samples[target]!);
     const ticket: Ticket = { target, intendedUs };
@@ -238,7 +249,7 @@ export class Generator {
       let chains = mine;
       const goOn = () => {
         const nowUs = this.#nowUs();
-        if (nowUs < endUs && !signal?.aborted) return this.#send(Math.max(0, nowUs));
+        if (nowUs < endUs && !signal?.aborted) return this.send(Math.max(0, nowUs));
         chains--;
         if (chains === 0) resolve();
       };

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { after, durationUs } from "../core/time.js";
+import { after, durationUs, type TimeUs } from "../core/time.js";
 import { Histogram } from "../measure/histogram.js";
 import { monotonicNow } from "../wire/clock/monotonic-clock.js";
 import { ServingError } from "../wire/serving-error.js";
@@ -23,7 +23,7 @@ export interface LoadResult {
 }
 
 /** From "all threads are ready" to the first moment of the run. */
-const START_DELAY = durationUs(50_000);
+export const START_DELAY = durationUs(50_000);
 
 /**
  * Sends load and measures what comes back, from the client's side.
@@ -36,15 +36,23 @@ const START_DELAY = durationUs(50_000);
  */
 export async function runLoad(options: LoadOptions, hooks: LoadHooks = {}): Promise<LoadResult> {
   checkLoadOptions(options);
-  const targets = options.targets.map(parseTarget);
-  const cpu = process.cpuUsage();
-  const beganAt = monotonicNow();
+  const began = { cpu: process.cpuUsage(), beganAt: monotonicNow() };
   const results = options.workers === 1 ? [await runHere(options, hooks)] : await runOnThreads(options, hooks);
-  const { user, system } = process.cpuUsage(cpu);
+  return resultOf(options, results, began, hooks.signal?.aborted ?? false);
+}
+
+/** @param began processor time and moment when the run began. */
+export function resultOf(
+  options: LoadOptions,
+  results: readonly GeneratorResult[],
+  began: { readonly cpu: NodeJS.CpuUsage; readonly beganAt: TimeUs },
+  isInterrupted: boolean,
+): LoadResult {
+  const targets = options.targets.map(parseTarget);
+  const { user, system } = process.cpuUsage(began.cpu);
   const collector = collectorOf(options, targets);
   for (const result of results) collector.merge(result.collector);
-  const generatorCores = (user + system) / (monotonicNow() - beganAt);
-  const isInterrupted = hooks.signal?.aborted ?? false;
+  const generatorCores = (user + system) / (monotonicNow() - began.beganAt);
   const report = makeLoadReport({ options, targets, collector, results, generatorCores, isInterrupted });
   return { report, latencies: collector.latencies() };
 }

@@ -7,6 +7,7 @@
  * means there. Here a mixed case takes each model's own SLO times the option over 30 ms.
  */
 import { ZOO } from "../../../config/scenario/zoo.js";
+import { shuffle } from "../../../measure/shuffle.js";
 import { stream } from "../../../sim/random.js";
 import type { ScenarioFields } from "../../point.js";
 
@@ -65,14 +66,6 @@ export function sampleCases(each: number, mixed: number, seed = 1): Case[] {
   }
   shuffle(chosen, chosen.length, random);
   return chosen;
-}
-
-/** Draws the first `count` places of a list from all of it. */
-function shuffle<T>(list: T[], count: number, random: () => number): void {
-  for (let place = 0; place < count; place++) {
-    const other = place + Math.floor(random() * (list.length - place));
-    [list[place], list[other]] = [list[other]!, list[place]!];
-  }
 }
 
 export const acceleratorsOf = ({ count, ratio }: Case): number => Math.round(count * ratio);
