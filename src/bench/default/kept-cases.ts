@@ -6,7 +6,7 @@ import { ConfigError } from "../../config/config-error.js";
 import type { PairedRun, PairPlan } from "./paired-runs.js";
 
 /** Cases measured in another way than now are measured anew. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 /** What fixes a case, beside the machine. */
 export interface CasePlan extends PairPlan {
@@ -17,6 +17,8 @@ export interface CasePlan extends PairPlan {
   readonly requests: number;
   /** Counted seconds of a run, at least. */
   readonly shortestS: number;
+  /** At most, however few requests arrive. */
+  readonly longestS: number;
 }
 
 export interface MeasuredCase {

@@ -1,8 +1,9 @@
 /**
  * Does the live default ever lose? Against eager and the best of some timeouts, over HTTP, in pairs of runs on the same arrivals.
  *
- * Real models run alone, one after the other; emulated settings several at once, for their accelerators compute nothing and their
- * rates are low. Every finished case is kept. Not for: what the accelerators of a data centre gain; a machine that is busy.
+ * Real models run alone, one contender after the other; emulated settings several at once, and all contenders of a pair at the
+ * same moments, for their accelerators compute nothing and their rates are low. Every finished case is kept. Not for: what the
+ * accelerators of a data centre gain; a machine that is busy.
  */
 import { availableParallelism } from "node:os";
 import path from "node:path";
@@ -13,7 +14,7 @@ import { type CaseEvidence, compare } from "./comparison.js";
 import { type CasePlan, digestOf, KeptCases, type MeasuredCase } from "./kept-cases.js";
 import { type LiveCase, type LiveSetting, liveCases, mostInTime } from "./live-cases.js";
 import { caseResult, summaryResults, writeFigure } from "./live-results.js";
-import { type RunCounts, runPairs, TIMEOUT_FRACTIONS } from "./paired-runs.js";
+import { atOnce, inTurn, type Runs, runPairs, TIMEOUT_FRACTIONS } from "./paired-runs.js";
 import {
   DEFAULT_POLICY,
   type RunLength,
@@ -21,6 +22,7 @@ import {
   type ServeOptions,
   serveSetting,
 } from "./served-setting.js";
+import { SharedMachine } from "./shared-machine.js";
 
 export interface LiveDefaultOptions {
   readonly size: number;
@@ -35,22 +37,38 @@ const PAIRS = 7;
 const SWEEP_PAIRS = 3;
 const REPEATS_MAX = 2;
 const REQUESTS = 500;
-/** Emulated settings at once, per core: some 500 requests a second on each, at 0.5 ms for client, server and emulation together. */
-const LANES_PER_CORE = 2;
-const LANES = LANES_PER_CORE * availableParallelism();
-const SHORTEST_S = 4;
+/**
+ * Of emulated runs at once, per core, at 0.31 ms of processor time a request for client, server and emulation together: where it
+ * begins is 50 % of a core, and more than 70 % is never tried.
+ */
+const LEAST_RPS = 400;
+const FIRST_RPS = 1600;
+const MOST_RPS = 2250;
+const CORES = availableParallelism();
+/** p99 of actual less intended send time up to which a run was on time; runs with the shortest SLOs are void from 5 ms on. */
+const ON_TIME_LAG_MS = 3;
+/** A server that starts takes a core for a second. */
+const START_RPS = FIRST_RPS;
+/** Servers at once, of 0.25 GB each. */
+const LANES = 7 * CORES;
+const SHORTEST_S = 2;
 const LONGEST_S = 12;
+/** Of real models, which run alone. */
+const REAL_SHORTEST_S = 1;
+const REAL_LONGEST_S = 6;
 /** A queue that overflows is as long as it gets after a few SLOs. */
 const COUNTED_SLOS = 5;
 const WARMUP_SLOS = 2;
 /** Rates are averaged over a second. */
-const WARMUP_S = 1.5;
+const WARMUP_S = 1;
 const PROFILE_S = 20;
 const CAPACITY_S = 5;
 /** Of a run, beside its length: connections, the last answers. */
 const BETWEEN_S = 0.3;
 /** Guess for cases whose capacity is not known yet. */
-const REAL_RUN_S = 8;
+const REAL_RUN_S = 4;
+/** Part of the machine that is full while runs wait for room. */
+const PACKED = 0.85;
 /** Of the work, after which the time left is told from the time that it took. */
 const MEASURED_PART = 0.1;
 /** The control runs at this load only. */
@@ -84,16 +102,29 @@ export async function benchLiveDefault(options: LiveDefaultOptions): Promise<Ben
     capacityS: CAPACITY_S,
     note: onProgress,
   };
+  const machine = new SharedMachine({
+    leastRps: LEAST_RPS * CORES,
+    firstRps: FIRST_RPS * CORES,
+    mostRps: MOST_RPS * CORES,
+  });
   const settings = [...new Map(missing.map((each) => [each.case.setting.name, each.case.setting])).values()];
   const measureOne = (setting: LiveSetting): Promise<void> =>
     measureSetting(
       setting,
       missing.filter((each) => each.case.setting.name === setting.name),
       serve,
+      machine,
       onMeasured,
     );
   for (const setting of settings.filter(({ kind }) => kind === "real")) await measureOne(setting);
-  const emulated = settings.filter(({ kind }) => kind === "emulated");
+  // The longest first, or one of them is what all wait for in the end.
+  const secondsOfAll = (name: string) =>
+    missing.reduce((sum, each) => sum + (each.case.setting.name === name ? secondsOf(each) : 0), 0);
+  const emulated = settings
+    .filter(({ kind }) => kind === "emulated")
+    .map((setting) => ({ setting, seconds: secondsOfAll(setting.name) }))
+    .sort((a, b) => b.seconds - a.seconds)
+    .map(({ setting }) => setting);
   const lane = async (): Promise<void> => {
     for (let next = emulated.shift(); next !== undefined; next = emulated.shift()) await measureOne(next);
   };
@@ -111,6 +142,7 @@ interface PlannedCase {
 
 function planOf({ setting, load }: LiveCase, size: number): CasePlan {
   const isTiny = size < 0.05;
+  const isReal = setting.kind === "real";
   return {
     setting: setting.name,
     load,
@@ -121,7 +153,8 @@ function planOf({ setting, load }: LiveCase, size: number): CasePlan {
     timeouts: TIMEOUT_FRACTIONS,
     hasControl: load === CONTROL_LOAD,
     repeatsMax: REPEATS_MAX,
-    shortestS: isTiny ? 1 : SHORTEST_S,
+    shortestS: isTiny || isReal ? REAL_SHORTEST_S : SHORTEST_S,
+    longestS: isReal ? REAL_LONGEST_S : LONGEST_S,
   };
 }
 
@@ -133,30 +166,41 @@ const evidenceOf = ({ plan, measured }: LiveCaseReport): CaseEvidence => ({
   mostInTime: measured.most_in_time,
 });
 
-/** All cases of one setting on one server, which is started for them. */
+/** All cases of one setting on one server, which is started for them. @param machine where emulated runs find their turn. */
 export async function measureSetting(
   setting: LiveSetting,
   cases: readonly PlannedCase[],
   options: Omit<ServeOptions, "timeouts">,
+  machine: SharedMachine,
   onMeasured: (plan: CasePlan, measured: MeasuredCase) => void,
 ): Promise<void> {
   const timeouts = [...new Set(cases.flatMap(({ plan }) => plan.timeouts))];
-  const served = await serveSetting(setting, { ...options, timeouts });
+  const served = await machine.run(START_RPS, () => serveSetting(setting, { ...options, timeouts }));
   try {
-    for (const { plan } of cases) onMeasured(plan, await measureCase(setting, served, plan));
+    for (const { plan } of cases) onMeasured(plan, await measureCase(setting, served, plan, machine));
   } finally {
     await served.stop();
   }
 }
 
-async function measureCase(setting: LiveSetting, served: ServedSetting, plan: CasePlan): Promise<MeasuredCase> {
+async function measureCase(
+  setting: LiveSetting,
+  served: ServedSetting,
+  plan: CasePlan,
+  machine: SharedMachine,
+): Promise<MeasuredCase> {
   const fromUs = monotonicNow();
   const rps = plan.load * served.capacityRps;
   const length = lengthOf(plan, rps, Math.max(...Object.values(served.sloMs)));
-  const run = (contender: Parameters<ServedSetting["run"]>[0], pair: number): Promise<RunCounts> =>
-    served.run(contender, rps, seedOf(plan, pair), length);
-  const runs = await runPairs(plan, run);
-  const most = setting.kind === "emulated" ? mostInTime(setting, rps, length.countedS) / (rps * length.countedS) : null;
+  const run: Runs = (contenders, pair) => served.run(contenders, rps, seedOf(plan, pair), length);
+  const shared: Runs = async (contenders, pair) => {
+    const counts = await machine.run(contenders.length * rps, () => run(contenders, pair));
+    machine.learn(counts.every(({ lag_ms }) => (lag_ms ?? 0) <= ON_TIME_LAG_MS));
+    return counts;
+  };
+  const isReal = setting.kind === "real";
+  const runs = await runPairs(plan, isReal ? inTurn(plan, run) : atOnce(plan, shared));
+  const most = isReal ? null : mostInTime(setting, rps, length.countedS) / (rps * length.countedS);
   return {
     capacity_rps: served.capacityRps,
     offered_rps: rps,
@@ -174,23 +218,32 @@ async function measureCase(setting: LiveSetting, served: ServedSetting, plan: Ca
 export const seedOf = ({ setting, load }: Pick<CasePlan, "setting" | "load">, pair: number): number =>
   Math.floor(stream(pair, `default/${setting}/${load}`)() * 2 ** 32);
 
-function lengthOf({ requests, shortestS }: CasePlan, rps: number, sloMs: number): RunLength {
+function lengthOf({ requests, shortestS, longestS }: CasePlan, rps: number, sloMs: number): RunLength {
   const sloS = sloMs / 1000;
   const least = Math.max(shortestS, COUNTED_SLOS * sloS);
   return {
     warmupS: Math.max(Math.min(WARMUP_S, shortestS), WARMUP_SLOS * sloS),
-    countedS: Math.max(least, Math.min(requests / rps, LONGEST_S)),
+    countedS: Math.max(least, Math.min(requests / rps, longestS)),
   };
 }
 
-/** Seconds that a case takes, about. */
+const runsOf = ({ pairs, sweepPairs, timeouts, hasControl }: CasePlan): number =>
+  pairs * (3 + Number(hasControl)) + sweepPairs * (timeouts.length - 1);
+
+/** Seconds that a case takes by itself, about: real models' runs one after the other, the pairs of emulated ones. */
 export function secondsOf({ case: { setting, load }, plan }: PlannedCase): number {
-  const { pairs, sweepPairs, timeouts, hasControl } = plan;
-  const runs = pairs * (3 + Number(hasControl)) + sweepPairs * (timeouts.length - 1);
-  if (setting.kind === "real") return runs * REAL_RUN_S;
+  if (setting.kind === "real") return runsOf(plan) * REAL_RUN_S;
   const sloMs = Math.max(...setting.models.map((model) => model.sloMs));
   const { warmupS, countedS } = lengthOf(plan, load * setting.capacityRps, sloMs);
-  return runs * (warmupS + countedS + sloMs / 1000 + BETWEEN_S);
+  return plan.pairs * (warmupS + countedS + sloMs / 1000 + BETWEEN_S);
+}
+
+/** Of the machine's seconds. */
+function shareOf(each: PlannedCase): number {
+  const { case: one, plan } = each;
+  if (one.setting.kind === "real") return secondsOf(each);
+  const rps = (runsOf(plan) / plan.pairs) * one.load * one.setting.capacityRps;
+  return (secondsOf(each) * Math.max(rps / (MOST_RPS * CORES), 1 / LANES)) / PACKED;
 }
 
 class ProgressOfCases {
@@ -205,9 +258,7 @@ class ProgressOfCases {
     missing: readonly PlannedCase[],
     private readonly note: (text: string) => void,
   ) {
-    // Emulated cases share their hours.
-    const share = (each: PlannedCase) => secondsOf(each) / (each.case.setting.kind === "real" ? 1 : LANES);
-    this.expected = new Map(missing.map((each) => [digestOf(each.plan), share(each)]));
+    this.expected = new Map(missing.map((each) => [digestOf(each.plan), shareOf(each)]));
     this.kept = total - missing.length;
     for (const seconds of this.expected.values()) this.allS += seconds;
     note(`${total} cases${this.kept > 0 ? `, ${this.kept} kept` : ""}; about ${minutes(this.allS)}`);

@@ -1,13 +1,18 @@
 import { expect, test } from "vitest";
-import { type PairPlan, runPairs } from "./paired-runs.js";
+import { atOnce, type Contender, inTurn, type PairPlan, type RunCounts, runPairs } from "./paired-runs.js";
 
 const plan: PairPlan = { pairs: 3, sweepPairs: 2, timeouts: [0.1, 0.5], hasControl: true, repeatsMax: 1 };
+const takeTurns = (plan: PairPlan, run: (contender: Contender, pair: number) => Promise<RunCounts>) =>
+  runPairs(
+    plan,
+    inTurn(plan, async ([contender], pair) => [await run(contender!, pair)]),
+  );
 const counts = (in_time: number) => ({ arrived: 100, in_time, late: 0, lag_ms: 1, void_reason: null });
 
 test("in an order of its own in each pair, the same in every run; all timeouts while they are swept, then the best of them", async () => {
   const run = async (pairs: number): Promise<string[][]> => {
     const order: string[][] = Array.from({ length: pairs }, () => []);
-    await runPairs({ ...plan, pairs }, async ({ name }, pair) => {
+    await takeTurns({ ...plan, pairs }, async ({ name }, pair) => {
       order[pair]!.push(name);
       return counts(name === "timeout-0.5" ? 60 : 50);
     });
@@ -27,7 +32,7 @@ test("in an order of its own in each pair, the same in every run; all timeouts w
 
 test("a void run is made again, as often as is allowed, before its pair is given up", async () => {
   const order: string[] = [];
-  const runs = await runPairs({ ...plan, pairs: 1, repeatsMax: 2 }, async ({ name }, pair) => {
+  const runs = await takeTurns({ ...plan, pairs: 1, repeatsMax: 2 }, async ({ name }, pair) => {
     order.push(`${pair} ${name}`);
     const tried = order.filter((each) => each === `${pair} ${name}`).length;
     const isVoid = (pair === 0 && name === "eager") || (name === "default" && tried < 2);
@@ -50,7 +55,7 @@ test("a void run is made again, as often as is allowed, before its pair is given
 
 test("a void pair is made up for, as often as is allowed", async () => {
   const voidPairs = async (voids: readonly number[]) => {
-    const runs = await runPairs(plan, async ({ name }, pair) => {
+    const runs = await takeTurns(plan, async ({ name }, pair) => {
       const isVoid = voids.includes(pair) && name === "eager";
       return { ...counts(50), void_reason: isVoid ? "late" : null };
     });
@@ -62,14 +67,40 @@ test("a void pair is made up for, as often as is allowed", async () => {
 });
 
 test("what a void pair seemed to say of timeouts does not count, and does not shorten their sweep", async () => {
-  const runs = await runPairs(plan, async ({ name }, pair) => {
+  const run = async ({ name }: Contender, pair: number) => {
     if (pair === 0)
       return { ...counts(name === "timeout-0.1" ? 99 : 50), void_reason: name === "timeout-0.5" ? "late" : null };
     return counts(name === "timeout-0.5" ? 60 : 50);
-  });
+  };
+  const runs = await runPairs(
+    plan,
+    atOnce(plan, (contenders, pair) => Promise.all(contenders.map((contender) => run(contender, pair)))),
+  );
   const timeouts = [0, 1, 2, 3].map((pair) =>
     runs.flatMap((run) => (run.pair === pair && run.contender.startsWith("timeout") ? [run.contender] : [])),
   );
   expect(timeouts.map(({ length }) => length)).toEqual([2, 2, 2, 1]);
   expect(timeouts[3]).toEqual(["timeout-0.5"]);
+});
+
+test("at once: all of a pair are run by one call, and made again where one of them says nothing", async () => {
+  const calls: string[] = [];
+  const run = async (contenders: readonly Contender[], pair: number) => {
+    calls.push(`${pair}: ${contenders.length}`);
+    const isVoid = pair === 0 || calls.filter((call) => call.startsWith(`${pair}:`)).length === 1;
+    return contenders.map(({ name }) => ({ ...counts(50), void_reason: isVoid && name === "eager" ? "late" : null }));
+  };
+  const runs = await runPairs({ ...plan, pairs: 1 }, atOnce(plan, run));
+  // The first stays void and is made up for by the second, at the second try.
+  expect(calls).toEqual(["0: 5", "0: 5", "1: 5", "1: 5"]);
+  expect(runs.map(({ pair }) => pair)).toEqual([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
+  const second = runs.filter(({ pair }) => pair === 1);
+  expect(second.every(({ void_reason }) => void_reason === null)).toBe(true);
+  expect(second.map(({ contender }) => contender).sort()).toEqual([
+    "default",
+    "eager",
+    "eager-again",
+    "timeout-0.1",
+    "timeout-0.5",
+  ]);
 });

@@ -1,8 +1,9 @@
 /**
- * Policies in turn on the same arrivals. What a pair shares, its seed and its minute on the machine, is no difference between
- * its policies; the order is drawn anew for each pair, so that nobody always runs behind the same one.
+ * Policies on the same arrivals, at once or in turn. What a pair shares, its seed and its moments on the machine, is no difference
+ * between its policies; the order is drawn anew, at each arrival or for each pair, so that nobody always runs behind the same one.
  */
-import { stream, type Uniform } from "../../sim/random.js";
+import { shuffle } from "../../measure/shuffle.js";
+import { stream } from "../../sim/random.js";
 
 /** Who runs: the default, what it is held against, and eager once more, which shows what a pair cannot tell. */
 export type Contender =
@@ -47,31 +48,48 @@ export interface PairPlan {
   readonly repeatsMax: number;
 }
 
-/** @param run of one contender on the arrivals of a pair; the same pair, the same arrivals. */
-export async function runPairs(
-  plan: PairPlan,
-  run: (contender: Contender, pair: number) => Promise<RunCounts>,
-): Promise<PairedRun[]> {
+/** Counts of the contenders, on the arrivals of a pair, in their order; the same pair, the same arrivals. */
+export type Runs = (contenders: readonly Contender[], pair: number) => Promise<readonly RunCounts[]>;
+
+/** @param run of a pair: fewer counts than contenders where it was given up. */
+export async function runPairs(plan: PairPlan, run: Runs): Promise<PairedRun[]> {
   const runs: PairedRun[] = [];
   const timeouts = timeoutsOf(plan.timeouts);
   const common = [DEFAULT, EAGER, ...(plan.hasControl ? [CONTROL] : [])];
   let valid = 0;
   for (let pair = 0; valid < plan.pairs && pair < plan.pairs + plan.repeatsMax; pair++) {
-    const chosen = valid < plan.sweepPairs ? timeouts : [bestOf(timeouts, runs)];
-    const turn = inAnyOrder([...common, ...chosen], stream(pair, "bench/default/order"));
-    const made: PairedRun[] = [];
-    for (const contender of turn) {
-      let counts = await run(contender, pair);
-      for (let again = 0; counts.void_reason !== null && again < plan.repeatsMax; again++)
-        counts = await run(contender, pair);
-      made.push({ pair, contender: contender.name, ...counts });
-      // Whatever the others would do, this pair is not compared.
-      if (counts.void_reason !== null) break;
-    }
+    const turn = [...common, ...(valid < plan.sweepPairs ? timeouts : [bestOf(timeouts, runs)])];
+    shuffle(turn, turn.length, stream(pair, "bench/default/order"));
+    const made = (await run(turn, pair)).map((counts, at) => ({ pair, contender: turn[at]!.name, ...counts }));
     runs.push(...made);
     if (isComparable(made)) valid++;
   }
   return runs;
+}
+
+const isVoid = ({ void_reason }: RunCounts): boolean => void_reason !== null;
+
+/** All at the same moments; all are made again where one says nothing. */
+export function atOnce({ repeatsMax }: Pick<PairPlan, "repeatsMax">, run: Runs): Runs {
+  return async (contenders, pair) => {
+    let made = await run(contenders, pair);
+    for (let again = 0; made.some(isVoid) && again < repeatsMax; again++) made = await run(contenders, pair);
+    return made;
+  };
+}
+
+/** One after the other; what says nothing is made again by itself. */
+export function inTurn({ repeatsMax }: Pick<PairPlan, "repeatsMax">, run: Runs): Runs {
+  return async (contenders, pair) => {
+    const made: RunCounts[] = [];
+    for (const contender of contenders) {
+      const [counts] = await atOnce({ repeatsMax }, run)([contender], pair);
+      made.push(counts!);
+      // Whatever the others would do, this pair is not compared.
+      if (isVoid(counts!)) break;
+    }
+    return made;
+  };
 }
 
 /** Runs of one pair can be compared if each says something, and the same requests arrived in all. */
@@ -89,14 +107,4 @@ export function bestOf<T extends { readonly name: string }>(contenders: readonly
       if (total.has(contender)) total.set(contender, total.get(contender)! + in_time);
   }
   return contenders.reduce((best, each) => (total.get(each.name)! > total.get(best.name)! ? each : best));
-}
-
-/** Fisher and Yates. */
-function inAnyOrder<T>(all: readonly T[], uniform: Uniform): T[] {
-  const order = [...all];
-  for (let last = order.length - 1; last > 0; last--) {
-    const chosen = Math.floor(uniform() * (last + 1));
-    [order[last], order[chosen]] = [order[chosen]!, order[last]!];
-  }
-  return order;
 }

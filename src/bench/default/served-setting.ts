@@ -1,10 +1,12 @@
 /**
- * One server to a setting, with a group of accelerators for each contender. Only one of them has work at a time, so all see the
- * same doors, the same event loop and the same machine, and none sees another's queue; idle groups cost nothing.
+ * One server to a setting, with a group of accelerators for each contender: all see the same doors, the same event loop and the
+ * same machine, and none sees another's queue. Emulated accelerators compute nothing, so theirs have work at the same moments;
+ * real ones have cores in common, and take turns. Idle groups cost nothing.
  */
 import path from "node:path";
 import { defaultClientTimeoutMs, LOAD_DEFAULTS, type LoadOptions } from "../../load/load-options.js";
 import { runLoad } from "../../load/run-load.js";
+import { runTogether } from "../../load/run-together.js";
 import { temporaryFolder } from "../serving/identity-repository.js";
 import { CPU_WORKERS, measureProfile, timesOf } from "../serving/measured-profile.js";
 import { type ModelSource, type PolicyModel, writePolicyModels } from "../serving/policy-models.js";
@@ -25,8 +27,8 @@ export interface ServedSetting {
   readonly capacityRps: number;
   readonly betaOverAlpha: number;
   readonly sloMs: Readonly<Record<string, number>>;
-  /** Poisson arrivals at a rate. The same seed, the same arrivals and bodies, whoever serves them. */
-  run(contender: Contender, rps: number, seed: number, length: RunLength): Promise<RunCounts>;
+  /** Poisson arrivals at a rate, sent to each contender. The same seed, the same arrivals and bodies, whoever serves them. */
+  run(contenders: readonly Contender[], rps: number, seed: number, length: RunLength): Promise<RunCounts[]>;
   stop(): Promise<void>;
 }
 
@@ -72,8 +74,7 @@ async function serveEmulated(setting: EmulatedSetting, options: ServeOptions): P
       capacityRps: setting.capacityRps,
       betaOverAlpha: setting.betaOverAlpha,
       sloMs,
-      run: (contender, rps, seed, length) =>
-        open(targetsOf(server.httpPort, contender, sloMs), rps, seed, length, Math.max(...Object.values(sloMs)), {}),
+      run: (contenders, rps, seed, length) => open(server.httpPort, contenders, sloMs, rps, seed, length, {}),
       stop: () => server.stop().finally(remove),
     };
   } catch (error) {
@@ -117,8 +118,7 @@ async function serveReal({ name }: RealSetting, options: ServeOptions): Promise<
         capacityRps,
         betaOverAlpha,
         sloMs: slos,
-        run: (contender, rps, seed, length) =>
-          open(targetsOf(server.httpPort, contender, slos), rps, seed, length, sloMs, load),
+        run: (contenders, rps, seed, length) => open(server.httpPort, contenders, slos, rps, seed, length, load),
         stop: () => server.stop().finally(remove),
       };
     } catch (error) {
@@ -138,33 +138,36 @@ function targetsOf(port: number, contender: Contender, sloMs: Readonly<Record<st
 }
 
 async function open(
-  targets: readonly string[],
+  port: number,
+  contenders: readonly Contender[],
+  sloMs: Readonly<Record<string, number>>,
   rps: number,
   seed: number,
   { warmupS, countedS }: RunLength,
-  sloMs: number,
   load: Partial<LoadOptions>,
-): Promise<RunCounts> {
-  const { report } = await runLoad({
-    ...LOAD_DEFAULTS,
-    targets,
-    mode: { kind: "open", process: "poisson", shape: 1, steps: [{ fromS: 0, rps }] },
-    durationS: warmupS + countedS,
-    warmupS,
-    seed,
-    encoding: "binary",
-    clientTimeoutMs: defaultClientTimeoutMs(sloMs),
-    // Server, workers and the other settings need the cores.
-    isSpinning: false,
-    ...load,
-  });
-  return {
+): Promise<RunCounts[]> {
+  const loads = contenders.map(
+    (contender): LoadOptions => ({
+      ...LOAD_DEFAULTS,
+      targets: targetsOf(port, contender, sloMs),
+      mode: { kind: "open", process: "poisson", shape: 1, steps: [{ fromS: 0, rps }] },
+      durationS: warmupS + countedS,
+      warmupS,
+      seed,
+      encoding: "binary",
+      clientTimeoutMs: defaultClientTimeoutMs(Math.max(...Object.values(sloMs))),
+      // Server, workers and the other settings need the cores.
+      isSpinning: false,
+      ...load,
+    }),
+  );
+  return (await runTogether(loads)).map(({ report }) => ({
     arrived: report.arrived,
     in_time: report.finished,
     late: report.late,
     lag_ms: report.lag_ms.p99,
     void_reason: report.void_reason,
-  };
+  }));
 }
 
 /** As many at a time, each with a deadline that nobody misses: what is dropped is not capacity. */
