@@ -86,11 +86,13 @@ export const DEMAND_IS = 38;
 export const BYE = 39;
 /** key, then SAID_NUMBERS that it says of itself beyond its offers (core/shared-numbers): when they change. */
 export const SAID = 40;
+/** key, how long its requests may wait for an accelerator (OfferTable.slackUs): before the offer that it holds for. */
+export const SLACK = 41;
 
 // Rank to queue thread.
 /**
  * key, accelerator, rank's batch, freeAt, scale, batches it holds, 1 when on trial, batches it was ever given: the turn of this one;
- * then GRANT_NUMBERS where something is shared.
+ * then GRANT_NUMBERS where something is shared, and the cell of GRANT_LIMIT_US.
  */
 export const GRANT = 50;
 /** key: its offer ran out of time. */
@@ -135,6 +137,9 @@ export const OFFER_EARLY_EXEC_US = 12;
 export const OFFER_EXEC_US = 13;
 /** Requests that the thread has given up. */
 export const OFFER_BAD = 14;
+export const OFFER_ALONE_US = 15;
 
 /** First of the GRANT_NUMBERS. */
 export const GRANT_SHARED = 9;
+/** How long the batch may run at most (OfferTable.limitUs). */
+export const GRANT_LIMIT_US = 13;

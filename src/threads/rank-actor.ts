@@ -181,6 +181,7 @@ export class RankActor implements ArbiterView {
     cells[offset + 7] = accelerators.isOnTrial(accelerator) ? 1 : 0;
     cells[offset + 8] = this.given[accelerator]!;
     share?.writeGrant(freeTimes, cells, offset + is.GRANT_SHARED);
+    cells[offset + is.GRANT_LIMIT_US] = this.offers.limitUs[key]!;
     this.grants++;
     return ASKED;
   }
@@ -318,6 +319,9 @@ export class RankActor implements ArbiterView {
       case is.SAID:
         this.said(thread, a, cells, from);
         break;
+      case is.SLACK:
+        this.offers.slackUs[a] = cells[from + 2]!;
+        break;
       case is.BYE:
         this.news.threadEnded(thread);
         break;
@@ -350,10 +354,9 @@ export class RankActor implements ArbiterView {
     offers.demand[key] = cells[from + is.OFFER_DEMAND]!;
     offers.mayLeaveIdle[key] = cells[from + is.OFFER_MAY_LEAVE_IDLE]!;
     offers.more[key] = cells[from + is.OFFER_MORE]!;
-    if (share !== null) {
-      offers.earlyExecUs[key] = cells[from + is.OFFER_EARLY_EXEC_US]!;
-      offers.execUs[key] = cells[from + is.OFFER_EXEC_US]!;
-    }
+    offers.earlyExecUs[key] = cells[from + is.OFFER_EARLY_EXEC_US]!;
+    offers.execUs[key] = cells[from + is.OFFER_EXEC_US]!;
+    offers.aloneUs[key] = cells[from + is.OFFER_ALONE_US]!;
     this.arbiter.offerChanged(key, this.now);
   }
 

@@ -36,7 +36,12 @@ export interface ThreadRecord extends PortRecord {
   readonly turns: Float64Array;
 }
 
+/** Of records whose queues say how long they may wait for an accelerator. */
+export const RECORD_FORMAT = 2;
+
 export interface RunRecord {
+  /** Absent: 1, of before they did. */
+  readonly format?: number;
   readonly options: RunOptions;
   /** By thread number; a number that was used again holds its runs one after another. */
   readonly threads: readonly (readonly ThreadRecord[])[];
@@ -81,7 +86,7 @@ export function replayRun(record: RunRecord, createPolicy: () => SeparablePolicy
     fromFront.load(run.inputs);
     const pace = new ReplayPace(run.turns);
     const actor = new QueueActor(
-      { ...options, policy: createPolicy() },
+      { ...options, policy: createPolicy(), isolates: record.format === RECORD_FORMAT },
       {
         fromFront,
         fromRank: fromRank[each.thread]!,

@@ -8,7 +8,7 @@ import type { ActorHost, ActorReport } from "./hosts.js";
 import { frontBell, type SchedulerMemory } from "./memory.js";
 import * as is from "./messages.js";
 import { type HandedRequest, type PortRecord, type PortSink, QueuePort } from "./queues/queue-port.js";
-import type { RunOptions, RunRecord, ThreadRecord } from "./replay.js";
+import { RECORD_FORMAT, type RunOptions, type RunRecord, type ThreadRecord } from "./replay.js";
 
 export type ModelId = number;
 
@@ -372,7 +372,9 @@ export class ThreadedScheduler implements PortSink {
       threads.push(recorded);
     }
     const { log: turns } = await this.rankReport;
-    return turns === null ? null : { options: this.options, threads, rank: { inputs: this.rankInputs, turns } };
+    return turns === null
+      ? null
+      : { format: RECORD_FORMAT, options: this.options, threads, rank: { inputs: this.rankInputs, turns } };
   }
 
   /** Resolves when every actor that was started has ended. */

@@ -39,23 +39,22 @@ async function record(file: string): Promise<void> {
   expect(fake.broken).toBeNull();
 }
 
-test("a record of threads from before their records were wider replays to its commands", () => {
-  const text = gunzipSync(readFileSync(new URL("threads.json.gz", import.meta.url))).toString();
+/** Both deferred on up to three threads that come and go, one learning, one with an isolation that did nothing then. */
+test.each([
+  ["threads-learn.json.gz", 3819],
+  ["threads-isolation.json.gz", 2386],
+])("a record of threads from before their records were wider replays to its commands: %s", (file, count) => {
+  const text = gunzipSync(readFileSync(new URL(file, import.meta.url))).toString();
   const { policyOptions, record } = JSON.parse(text) as {
     policyOptions: Record<string, unknown>;
     record: { threads: { turns: number[] }[][]; rank: { turns: number[] } };
   };
   const turnsOf = <T extends { turns: number[] }>(run: T) => ({ ...run, turns: Float64Array.from(run.turns) });
-  const { difference, commands } = replayRun(
-    {
-      ...record,
-      threads: record.threads.map((runs) => runs.map(turnsOf)),
-      rank: turnsOf(record.rank),
-    } as unknown as RunRecord,
-    () => createSeparablePolicy("deferred", policyOptions),
-  );
+  const threads = record.threads.map((runs) => runs.map(turnsOf));
+  const run = { ...record, threads, rank: turnsOf(record.rank) } as unknown as RunRecord;
+  const { difference, commands } = replayRun(run, () => createSeparablePolicy("deferred", policyOptions));
   expect(difference).toBeNull();
-  expect(commands).toBe(3819);
+  expect(commands).toBe(count);
 });
 
 describe("recorded event logs", () => {

@@ -24,6 +24,8 @@ interface Ended {
 /** Accelerators that take as long as planned; commands as text, so that runs can be compared. */
 class Log {
   readonly lines: string[] = [];
+  /** By tag. */
+  readonly modelOf: number[] = [];
   readonly running: Ended[] = [];
   private readonly freeAt = new Map<number, number>();
 
@@ -100,7 +102,14 @@ function inOneThread(policy: string, options: object, network: typeof NETWORK, m
 }
 
 /** After every event the actors take turns until none has anything to do. */
-function onThreads(policy: string, options: object, network: typeof NETWORK, threads: number, models = MODELS): Driven {
+function onThreads(
+  policy: string,
+  options: object,
+  network: typeof NETWORK,
+  threads: number,
+  models = MODELS,
+  oneAtATime = true,
+): Driven {
   const log = new Log();
   const run = {
     network,
@@ -110,7 +119,7 @@ function onThreads(policy: string, options: object, network: typeof NETWORK, thr
     tagsMax: 100_000,
     retriesMax: 1,
     learn: false,
-    oneAtATime: true,
+    oneAtATime,
     threadsMax: 4,
   };
   const memory = createMemory(run);
@@ -179,6 +188,7 @@ function drive(
     }
     for (; tag < 4000 && arrivalAt <= now; arrivalAt += Math.ceil((-Math.log1p(-random()) * 650) / load)) {
       const model = Math.floor(random() * models.length);
+      log.modelOf[tag] = model;
       driven.arrive(model, tag++, now, now + models[model]!.sloUs);
     }
     driven.wake(now);
@@ -202,6 +212,9 @@ test.each([
   ["auto", {}, NETWORK, [1]],
   ["auto", {}, DELAYED, [1]],
   ["deferred+", {}, NETWORK, [1]],
+  ["deferred", { isolation: true }, NETWORK, [1, 3]],
+  ["deferred", { isolation: true }, DELAYED, [1, 3]],
+  ["auto", { isolation: true }, NETWORK, [1]],
 ])(
   "lockstep: threads give the commands of a Scheduler (%s %j, network %j, %j threads)",
   (policy, options, network, counts) => {
@@ -252,13 +265,41 @@ test.each(["auto", "deferred+"])(
       const three = drive(onThreads(policy, {}, NETWORK, 3), seed, load);
       expect(new Set(endsIn(three)).size).toBe(4000);
       expect(endsIn(three)).toHaveLength(4000);
-      difference += finishedIn(three) - finishedIn(one);
+      difference += finishedIn(three).length - finishedIn(one).length;
     }
     expect(Math.abs(difference / (12 * 4000))).toBeLessThan(0.005);
   },
 );
 
+test("isolation holds where others are served while a queue answers: a short SLO beside long batches, a thread each", () => {
+  const models = [
+    { table: linearTable(50, 950, 32), sloUs: 16_000 },
+    { table: linearTable(10_000, 1000, 32), sloUs: 250_000 },
+  ];
+  const shares = (driven: Driven): number[] => {
+    const finished = finishedIn(drive(driven, 1, 0.118, models, [1, 1]));
+    const { modelOf } = driven.log;
+    const count = (tags: readonly number[], model: number): number =>
+      tags.filter((tag) => modelOf[tag] === model).length;
+    return models.map((_, model) => count(finished, model) / count([...modelOf.keys()], model));
+  };
+  for (const policy of ["deferred", "auto"]) {
+    const on = (isolation: boolean): number[] =>
+      shares(onThreads(policy, { isolation, idle_dispatch: true }, NETWORK, 2, models, false));
+    const [short, long] = on(true);
+    expect(on(false)[0]).toBeLessThan(0.91);
+    const [one] = shares(inOneThread(policy, { isolation: true, idle_dispatch: true }, NETWORK, models));
+    expect(Math.abs(short! - one!)).toBeLessThan(0.01);
+    expect(one).toBeGreaterThan(0.96);
+    expect(long).toBeGreaterThan(0.99);
+  }
+});
+
 const endsIn = (lines: readonly string[]): string[] =>
   lines.filter((line) => line.includes(" end ")).map((line) => line.split(" ")[2]!);
-const finishedIn = (lines: readonly string[]): number =>
-  lines.filter((line) => new RegExp(` end \\d+ ${FINISHED} `).test(line)).length;
+/** Tags of requests that finished in time. */
+const finishedIn = (lines: readonly string[]): number[] =>
+  lines.flatMap((line) => {
+    const [, tag] = new RegExp(` end (\\d+) ${FINISHED} `).exec(line) ?? [];
+    return tag === undefined ? [] : [Number(tag)];
+  });

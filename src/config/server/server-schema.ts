@@ -394,7 +394,7 @@ export const serverConfigSchema = z
           .boolean()
           .default(true)
           .describe(
-            "No model's batches keep every accelerator of a group from another whose SLO is shorter (docs/serving.md). Not with threads.",
+            "No model's batches keep every accelerator of a group from another whose SLO is shorter (docs/serving.md).",
           ),
         rate_window_s: z
           .number()

@@ -73,6 +73,7 @@ export class RankArbiter implements Arbiter {
   private readonly refused: IndexedHeap;
   /** Granted to a queue that has not answered yet (so in none of these heaps): idle then, or ahead; 0: not. */
   private readonly asked: Uint8Array;
+  private readonly askedUntil: Float64Array;
   private demandSeen = new Float64Array(16);
   private demandTotal = 0;
   private demandCursor = 0;
@@ -89,7 +90,8 @@ export class RankArbiter implements Arbiter {
     this.core = core;
     this.idleDispatch = options.idleDispatch;
     this.plusOptions = options.plus ?? null;
-    this.reserve = new Reserve(core);
+    this.askedUntil = new Float64Array(core.accelerators.capacity);
+    this.reserve = new Reserve(core, this.askedUntil);
     this.backlog = options.plus === undefined ? null : new Backlog(core.offers);
     this.idle = new IndexedHeap(core.accelerators.capacity);
     this.busy = new IndexedHeap(core.accelerators.capacity);
@@ -237,7 +239,7 @@ export class RankArbiter implements Arbiter {
     }
     if (this.plus !== null) this.sayEarliness(key, this.usefulIdle + 1);
     const batch = core.grant(key, id, at);
-    if (batch === ASKED) this.hasAsked(key, id, ASKED_IDLE);
+    if (batch === ASKED) this.hasAsked(key, id, ASKED_IDLE, at);
     else if (batch >= 0) this.noteBusy(id);
     else this.declinedIdle(key, id, this.isStillOffered(key, at));
   }
@@ -263,10 +265,16 @@ export class RankArbiter implements Arbiter {
     }
   }
 
-  private hasAsked(key: QueueKey, id: AcceleratorId, kind: number): void {
+  private hasAsked(key: QueueKey, id: AcceleratorId, kind: number, at: number): void {
+    const { accelerators, offers } = this.core;
     this.asked[id] = kind;
+    const execUs = Math.min(
+      offers.execUs[key]! * (accelerators.scale[id]! / accelerators.fastestScale),
+      offers.limitUs[key]!,
+    );
+    this.askedUntil[id] = Math.max(at, accelerators.freeAt[id]!) + execUs;
     // More batches of it are full.
-    if (this.core.offers.size[key]! > 0) this.stand(key);
+    if (offers.size[key]! > 0) this.stand(key);
   }
 
   /** Nothing was taken of an idle accelerator. */
@@ -289,7 +297,7 @@ export class RankArbiter implements Arbiter {
     if (this.plus !== null) this.sayEarliness(key, 0);
     this.busy.remove(id);
     const batch = this.core.grant(key, id, at);
-    if (batch === ASKED) this.hasAsked(key, id, ASKED_AHEAD);
+    if (batch === ASKED) this.hasAsked(key, id, ASKED_AHEAD, at);
     else if (batch < 0) this.declinedAhead(key, id, this.isStillOffered(key, at));
   }
 
@@ -308,6 +316,7 @@ export class RankArbiter implements Arbiter {
     const { accelerators } = this.core;
     const asked = this.asked[id];
     this.asked[id] = 0;
+    this.askedUntil[id] = 0;
     if (accelerators.present[id] === 0) {
       if (!isTaken && isStillOffered) this.reopen(key);
       return;
@@ -315,7 +324,8 @@ export class RankArbiter implements Arbiter {
     const inFlight = accelerators.inFlight(id);
     if (isTaken) {
       // Taken behind a batch, it is full; if that batch has ended since, it holds one.
-      if (inFlight <= 1) this.available(id, at);
+      if (asked === ASKED_IDLE) this.noteBusy(id);
+      else if (inFlight <= 1) this.available(id, at);
       return;
     }
     if (asked === ASKED_AHEAD && inFlight > 0) this.declinedAhead(key, id, isStillOffered);

@@ -20,9 +20,10 @@ function create() {
   offers.slackUs[TIGHT] = 10_000;
   offers.execUs[TIGHT] = 1000;
   offers.execUs[LONG] = 30_000;
-  const reserve = new Reserve({ accelerators, offers } as unknown as ArbiterView);
+  const askedUntil = new Float64Array(2);
+  const reserve = new Reserve({ accelerators, offers } as unknown as ArbiterView, askedUntil);
   reserve.offered(TIGHT, 0);
-  return { reserve, offers, accelerators };
+  return { reserve, offers, accelerators, askedUntil };
 }
 
 test("the last accelerator within reach is the long queue's only for as long as the tight one may wait", () => {
@@ -31,6 +32,15 @@ test("the last accelerator within reach is the long queue's only for as long as 
   expect(reserve.roomAt).toBe(35_000);
   expect(reserve.roomUs(LONG, 0, false, 35_000)).toBe(Number.POSITIVE_INFINITY);
   expect(reserve.roomUs(LONG, 0, true, 0)).toBe(Number.POSITIVE_INFINITY);
+});
+
+test("an accelerator that was granted, where the answer is under way, comes free after what it was granted for", () => {
+  const { reserve, accelerators, askedUntil } = create();
+  accelerators.running[1] = -1;
+  accelerators.freeAt[1] = 0;
+  expect(reserve.roomUs(LONG, 0, false, 0)).toBe(Number.POSITIVE_INFINITY);
+  askedUntil[1] = 30_000;
+  expect(reserve.roomUs(LONG, 0, false, 0)).toBe(5000);
 });
 
 test("for less while a light one waits already", () => {

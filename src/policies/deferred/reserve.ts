@@ -28,6 +28,7 @@ const LIGHT_DEMAND = 0.1;
  */
 export class Reserve {
   private readonly core: ArbiterView;
+  private readonly askedUntil: Float64Array;
   /** When a queue that is kept within reach last had an offer. */
   private readonly seenAt = new Map<QueueKey, number>();
   /** The active queues that may wait the shortest, -1: there is none. */
@@ -40,7 +41,9 @@ export class Reserve {
   /** There are so many accelerators that nothing is kept. */
   readonly isOff: boolean;
 
-  constructor(core: ArbiterView) {
+  /** @param askedUntil planned end of what an accelerator was granted and no answer has come to, by id; 0: nothing. */
+  constructor(core: ArbiterView, askedUntil: Float64Array) {
+    this.askedUntil = askedUntil;
     this.core = core;
     this.isOff = core.accelerators.capacity > LOOKED_AT;
   }
@@ -90,7 +93,7 @@ export class Reserve {
     let first = Number.POSITIVE_INFINITY;
     for (let other = 0; other < accelerators.capacity; other++) {
       if (other === id || accelerators.present[other] === 0 || accelerators.isStraggler(other)) continue;
-      const freeAt = accelerators.freeAt[other]!;
+      const freeAt = Math.max(accelerators.freeAt[other]!, this.askedUntil[other]!);
       if (freeAt >= at - graceUs) first = Math.min(first, Math.max(at, freeAt));
     }
     return first;

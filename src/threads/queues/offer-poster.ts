@@ -33,6 +33,8 @@ export class OfferPoster {
   /** By key: offers made, questions asked. */
   private readonly versions: Float64Array;
   private readonly seen: Float64Array;
+  /** By key: slack that the rank was told; null: it is told none, as it was not when records had no such thing. */
+  private readonly toldSlackUs: Float64Array | null;
   /** Queues whose offer changed in this turn, each once. */
   private readonly dirty: Int32Array;
   private dirtyCount = 0;
@@ -45,7 +47,9 @@ export class OfferPoster {
     outbox: QueueOutbox,
     pace: Pace,
     share: QueueShare | null,
+    isolates: boolean,
   ) {
+    this.toldSlackUs = isolates ? new Float64Array(queuesMax) : null;
     this.share = share;
     this.offers = offers;
     this.channels = channels;
@@ -63,6 +67,7 @@ export class OfferPoster {
     this.windows.reset(key);
     this.versions[key] = 0;
     this.seen[key] = 0;
+    this.toldSlackUs?.fill(Number.POSITIVE_INFINITY, key, key + 1);
     this.channels.mailboxes.reset(key);
   }
 
@@ -101,6 +106,7 @@ export class OfferPoster {
   /** Into the ring, before what is written there next. */
   answer(key: QueueKey): void {
     this.tellSaid();
+    this.tellSlack(key);
     const offset = this.outbox.offer();
     this.write(this.channels.toRank.cells, offset, key);
   }
@@ -126,8 +132,17 @@ export class OfferPoster {
     if (this.share !== null) this.outbox.said(this.share);
   }
 
+  private tellSlack(key: QueueKey): void {
+    const { toldSlackUs: told } = this;
+    const slackUs = this.offers.slackUs[key]!;
+    if (told === null || told[key] === slackUs) return;
+    told[key] = slackUs;
+    this.outbox.slackIs(key, slackUs);
+  }
+
   private postOne(key: QueueKey): void {
     const { mailboxes } = this.channels;
+    this.tellSlack(key);
     this.write(mailboxes.cells, mailboxes.blank(key), key);
     if (this.pace.posted(key, mailboxes.post(key))) this.outbox.notice(key);
   }
@@ -148,9 +163,9 @@ export class OfferPoster {
     cells[offset + is.OFFER_DEMAND] = offers.demand[key]!;
     cells[offset + is.OFFER_MAY_LEAVE_IDLE] = offers.mayLeaveIdle[key]!;
     cells[offset + is.OFFER_MORE] = offers.more[key]!;
-    if (this.share === null) return;
     cells[offset + is.OFFER_EARLY_EXEC_US] = offers.earlyExecUs[key]!;
     cells[offset + is.OFFER_EXEC_US] = offers.execUs[key]!;
-    cells[offset + is.OFFER_BAD] = this.share.bad;
+    cells[offset + is.OFFER_BAD] = this.share === null ? 0 : this.share.bad;
+    cells[offset + is.OFFER_ALONE_US] = offers.aloneUs[key]!;
   }
 }

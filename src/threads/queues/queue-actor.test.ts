@@ -64,7 +64,8 @@ function createQueueThread(lengthMax: number) {
     looked,
     tell,
     arrive: (tag: number, at: number) => tell(is.ARRIVE, 0, tag, at, at + SLO_US),
-    grant: (batch: number) => write(fromRank, [is.GRANT, 0, 0, batch, 0, 1, 0, 0, 0]),
+    grant: (batch: number) =>
+      write(fromRank, [is.GRANT, 0, 0, batch, 0, 1, 0, 0, 0, 0, 0, 0, 0, Number.POSITIVE_INFINITY]),
     /** [outcome, reason, tag] of each request that ended, and the members of batches, since the last time. */
     said: () => {
       const ends: number[][] = [];

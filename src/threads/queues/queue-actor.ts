@@ -23,6 +23,8 @@ export interface QueueActorOptions extends HeldQueuesOptions {
   /** Tags are in [0, tagsMax). */
   readonly tagsMax: number;
   readonly retriesMax: number;
+  /** Queues say how long they may wait for an accelerator. false: a record of before they did is replayed. */
+  readonly isolates?: boolean;
 }
 
 export interface QueueActorChannels extends OutboxChannels, PosterChannels {
@@ -92,7 +94,15 @@ export class QueueActor implements QueueView {
     this.side = new QueueSide([], this.batches, this.accelerators, this, options);
     this.requests = this.side.requests;
     this.outbox = new QueueOutbox(channels, this.requests, this.batches);
-    this.poster = new OfferPoster(queuesMax, this.offers, channels, this.outbox, pace, this.share);
+    this.poster = new OfferPoster(
+      queuesMax,
+      this.offers,
+      channels,
+      this.outbox,
+      pace,
+      this.share,
+      options.isolates !== false,
+    );
     const handOver = (handle: RequestHandle, isAlone: boolean): void => this.handOver(handle, isAlone);
     this.held = new HeldQueues(options, this.side, this, this.poster, this.outbox, handOver);
     this.handleOf = new Int32Array(options.tagsMax).fill(-1);
@@ -380,6 +390,7 @@ export class QueueActor implements QueueView {
     const rankBatch = cells[from + 3]!;
     this.accelerators.granted(id, cells, from);
     this.share?.readGrant(cells, from + is.GRANT_SHARED);
+    this.offers.limitUs[key] = cells[from + is.GRANT_LIMIT_US]!;
     this.poster.asked(key);
     const batch = this.side.queue(key).take(id, now);
     const isStillOffered = this.poster.isOpen(key, now);

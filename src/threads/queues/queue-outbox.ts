@@ -181,6 +181,11 @@ export class QueueOutbox {
     }
   }
 
+  slackIs(key: QueueKey, slackUs: number): void {
+    const offset = this.aboutQueue(is.SLACK, key);
+    this.channels.toRank.cells[offset + 2] = slackUs;
+  }
+
   demandIs(key: QueueKey, demand: number): void {
     const offset = this.aboutQueue(is.DEMAND_IS, key);
     this.channels.toRank.cells[offset + 2] = demand;
