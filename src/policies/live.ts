@@ -9,7 +9,8 @@ import { deferredPolicy } from "./deferred/deferred.js";
 import { autoPolicy, deferredPlusPolicy, PLUS_ARBITER } from "./deferred/deferred-plus.js";
 import { eagerPolicy } from "./deferred/eager.js";
 import { timeoutPolicy } from "./deferred/timeout.js";
-import { sharedWindowPolicy, type WindowDescriptor, type WindowRules } from "./deferred/window-policy.js";
+import { sharedWindowPolicy, type WindowDescriptor } from "./deferred/window-policy.js";
+import type { WindowRules } from "./deferred/window-queue.js";
 
 /** Policies that queues of one group may mix. */
 const MIXED = [
@@ -112,8 +113,9 @@ const PARTS = [
   "leaveWhenEnough",
   "usableCapacity",
   "marginalEarly",
-  "earlyByBacklog",
+  null,
   "feedbackPastTarget",
+  "rehearse",
 ] as const;
 
 export function encodeWindow(window: WindowRules, into: Float64Array, offset: number): void {
@@ -165,6 +167,6 @@ function decodeParts(bits: number | undefined): WindowRules["plus"] {
     leaveWhenEnough: has("leaveWhenEnough"),
     usableCapacity: has("usableCapacity"),
     marginalEarly: has("marginalEarly"),
-    earlyByBacklog: has("earlyByBacklog"),
+    rehearse: has("rehearse"),
   };
 }

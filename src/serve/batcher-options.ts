@@ -6,7 +6,7 @@ import { validate } from "../config/validate.js";
 import { linearTable, measuredTable } from "../core/latency/latency.js";
 import type { Policy } from "../core/policy.js";
 import { sloUsFromMs, workUsFromMs } from "../core/time.js";
-import type { WindowRules } from "../policies/deferred/window-policy.js";
+import type { WindowRules } from "../policies/deferred/window-queue.js";
 import { LIVE_DEFAULT, LIVE_DEFAULTS, LIVE_POLICIES, liveWindow } from "../policies/live.js";
 
 const BATCH_MAX = 4096;

@@ -1,7 +1,7 @@
 import type { LogGroup } from "../core/event-log.js";
 import type { NetworkDelays } from "../core/policy.js";
 import type { RequestTraits } from "../core/tables/request-table.js";
-import type { WindowRules } from "../policies/deferred/window-policy.js";
+import type { WindowRules } from "../policies/deferred/window-queue.js";
 import type { Clock } from "../wire/clock/clock.js";
 
 /** Where the scheduler runs. inline: between the callbacks of this thread. threads: on as many queue threads, and a rank beside them (src/threads). */

@@ -2,12 +2,13 @@
  * The scheduling core alone under Symphony's load for scheduler throughput, in virtual time: Poisson arrivals, emulated
  * accelerators, nothing recorded but a digest of what was decided. For its cost per event and for Figure 13.
  */
+
+import { EmulatedAccelerators } from "../core/emulated-accelerators.js";
 import { violated } from "../core/invariant.js";
 import { linearTable, ProfiledLatency } from "../core/latency/latency.js";
 import { FINISHED } from "../core/outcome.js";
 import { type CommandSink, NO_DELAYS, Scheduler } from "../core/scheduler.js";
 import { createPolicy } from "../policies/registry.js";
-import { EmulatedAccelerators } from "./emulated-accelerators.js";
 import { stream, type Uniform } from "./random.js";
 
 /** Symphony's profile for scheduler throughput: SLO 100 ms, one accelerator per 750 requests/s. */

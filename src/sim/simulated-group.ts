@@ -1,10 +1,10 @@
+import { EmulatedAccelerators } from "../core/emulated-accelerators.js";
 import { FAIL_WORKER_CRASHED } from "../core/outcome.js";
 import type { NetworkDelays, Policy } from "../core/policy.js";
 import { type CommandSink, Scheduler } from "../core/scheduler.js";
 import type { AcceleratorId } from "../core/tables/accelerator-table.js";
 import type { BatchId } from "../core/tables/batch-table.js";
 import type { RequestHandle } from "../core/tables/request-table.js";
-import { EmulatedAccelerators } from "./emulated-accelerators.js";
 
 /** What a group's scheduler tells, with the group it comes from. */
 export interface GroupSink {

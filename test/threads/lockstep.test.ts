@@ -203,18 +203,21 @@ function byMoment(lines: readonly string[]): string[] {
 
 const DELAYED = { controlUs: 100, dataUsPerRequest: 50, responseUs: 0 };
 
+/** A thread rehearses nothing. */
+const OWN = { rehearse: false };
+
 /** With `auto` a thread knows what its own queues share at once, what others' share with its next question. */
 test.each([
   ["deferred", {}, NETWORK, [1, 3]],
   ["deferred", {}, DELAYED, [1, 3]],
   ["eager", {}, NETWORK, [1, 3]],
   ["timeout", { timeout_fraction: 0.3 }, NETWORK, [1, 3]],
-  ["auto", {}, NETWORK, [1]],
-  ["auto", {}, DELAYED, [1]],
+  ["auto", OWN, NETWORK, [1]],
+  ["auto", OWN, DELAYED, [1]],
   ["deferred+", {}, NETWORK, [1]],
   ["deferred", { isolation: true }, NETWORK, [1, 3]],
   ["deferred", { isolation: true }, DELAYED, [1, 3]],
-  ["auto", { isolation: true }, NETWORK, [1]],
+  ["auto", { ...OWN, isolation: true }, NETWORK, [1]],
 ])(
   "lockstep: threads give the commands of a Scheduler (%s %j, network %j, %j threads)",
   (policy, options, network, counts) => {
@@ -228,19 +231,22 @@ test.each([
   },
 );
 
-test.each(["auto", "deferred+"])(
+test.each([
+  ["auto", OWN],
+  ["deferred+", {}],
+] as const)(
   "lockstep: a model alone looks ahead on a thread as in a Scheduler, unlike accelerators included (%s)",
-  (policy) => {
+  (policy, own) => {
     for (const [seed, scales] of [
       [1, [1, 1, 1, 1]],
       [2, [1, 1.3, 1, 2.6]],
       [3, [1]],
     ] as const) {
       const [alone] = [MODELS.slice(0, 1)];
-      const one = drive(inOneThread(policy, {}, NETWORK, alone), seed, 0.9 * scales.length, alone, scales);
+      const one = drive(inOneThread(policy, own, NETWORK, alone), seed, 0.9 * scales.length, alone, scales);
       // It would not be the same without: the rest of the rules do not make it so.
       const blind = drive(
-        inOneThread(policy, { look_ahead: false }, NETWORK, alone),
+        inOneThread(policy, { ...own, look_ahead: false }, NETWORK, alone),
         seed,
         0.9 * scales.length,
         alone,
@@ -248,21 +254,24 @@ test.each(["auto", "deferred+"])(
       );
       expect(blind).not.toEqual(one);
       for (const threads of [1, 3])
-        expect(drive(onThreads(policy, {}, NETWORK, threads, alone), seed, 0.9 * scales.length, alone, scales)).toEqual(
-          one,
-        );
+        expect(
+          drive(onThreads(policy, own, NETWORK, threads, alone), seed, 0.9 * scales.length, alone, scales),
+        ).toEqual(one);
     }
   },
 );
 
-test.each(["auto", "deferred+"])(
+test.each([
+  ["auto", OWN],
+  ["deferred+", {}],
+] as const)(
   "three threads finish as many as a Scheduler under %s, within half a point of the requests; each ends once",
-  (policy) => {
+  (policy, own) => {
     let difference = 0;
     for (let seed = 1; seed <= 12; seed++) {
       const load = [0.5, 0.8, 1, 1.6][seed % 4]!;
-      const one = drive(inOneThread(policy, {}, NETWORK), seed, load);
-      const three = drive(onThreads(policy, {}, NETWORK, 3), seed, load);
+      const one = drive(inOneThread(policy, own, NETWORK), seed, load);
+      const three = drive(onThreads(policy, own, NETWORK, 3), seed, load);
       expect(new Set(endsIn(three)).size).toBe(4000);
       expect(endsIn(three)).toHaveLength(4000);
       difference += finishedIn(three).length - finishedIn(one).length;

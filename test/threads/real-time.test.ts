@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { runThreadedLoad } from "../../src/bench/scheduling/threaded-load.js";
+import { EmulatedAccelerators } from "../../src/core/emulated-accelerators.js";
 import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import { FINISHED } from "../../src/core/outcome.js";
 import { Scheduler } from "../../src/core/scheduler.js";
 import { createSeparablePolicy } from "../../src/policies/registry.js";
-import { EmulatedAccelerators } from "../../src/sim/emulated-accelerators.js";
 import { stream } from "../../src/sim/random.js";
 import { replayRun } from "../../src/threads/replay.js";
 

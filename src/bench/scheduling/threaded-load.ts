@@ -2,10 +2,11 @@
  * Open-loop load on a threaded scheduler in real time: Poisson arrivals and emulated accelerators in the calling thread,
  * everything else in the scheduler's own. Used by `rubato bench scheduler` and by tests.
  */
+
+import { EmulatedAccelerators } from "../../core/emulated-accelerators.js";
 import { linearTable } from "../../core/latency/latency.js";
 import { FINISHED } from "../../core/outcome.js";
 import type { NetworkDelays } from "../../core/policy.js";
-import { EmulatedAccelerators } from "../../sim/emulated-accelerators.js";
 import { stream } from "../../sim/random.js";
 import { type ActorReport, WorkerHost } from "../../threads/hosts.js";
 import { createMemory } from "../../threads/memory.js";

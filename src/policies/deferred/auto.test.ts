@@ -6,11 +6,12 @@ import { linearTable } from "../../core/latency/latency.js";
 import { OfferTable } from "../../core/policy.js";
 import { AcceleratorTable } from "../../core/tables/accelerator-table.js";
 import { simulate } from "../../sim/simulate.js";
-import { Backlog } from "./backlog.js";
 import { PLUS_ARBITER } from "./deferred-plus.js";
 import { RankArbiter } from "./rank-arbiter.js";
 import { SharedLoad } from "./shared-load.js";
 
+/** Its own rules, whatever else would earn more. */
+const OWN = { rehearse: false };
 /** l(b) = b + 9 ms. */
 const TABLE = linearTable(1000, 9000, 10);
 
@@ -79,58 +80,6 @@ describe("accelerators too slow for anybody", () => {
   });
 });
 
-test("joining: what a queue said last, none before", () => {
-  const load = loadOf([1, 1]);
-  expect(load.joining(3)).toBe(0);
-  load.say(3, 0.001, 0.5, 1, 4);
-  expect(load.joining(3)).toBe(4);
-});
-
-describe("backlog", () => {
-  const offered = (...batches: readonly (readonly [execUs: number, latestAt: number])[]) => {
-    const offers = new OfferTable(32);
-    const backlog = new Backlog(offers);
-    backlog.grow(32);
-    const put = (key: number, execUs: number, latestAt: number, size = 1, joining = 0): void => {
-      offers.size[key] = size;
-      offers.execUs[key] = execUs;
-      offers.latestAt[key] = latestAt;
-      backlog.note(key, joining);
-    };
-    for (const [key, [execUs, latestAt]] of batches.entries()) put(key, execUs, latestAt);
-    return { backlog, put };
-  };
-
-  it("presses when the work over the accelerators is twice the mean time that is left", () => {
-    // 60 ms of work on two accelerators take 30; the mean is 40 ms.
-    const { backlog } = offered([20_000, 30_000], [40_000, 50_000]);
-    expect(backlog.pressesAt(2)).toBe(40_000 - 15_000);
-    expect(backlog.pressesAt(1)).toBe(40_000 - 30_000);
-  });
-
-  it("forgets what was there before, and who offers nothing", () => {
-    const { backlog, put } = offered([20_000, 30_000], [40_000, 50_000]);
-    put(1, 10_000, 90_000);
-    expect(backlog.pressesAt(1)).toBe(60_000 - 15_000);
-    put(0, 5, 5, 0);
-    put(0, 7, 7, 0);
-    expect(backlog.pressesAt(1)).toBe(90_000 - 5000);
-    put(1, 0, 0, 0);
-    expect(backlog.pressesAt(1)).toBe(Number.POSITIVE_INFINITY);
-  });
-
-  it("gains by all that join while all wait, less where batches are large already", () => {
-    const { backlog, put } = offered();
-    put(0, 10_000, 50_000, 2, 1);
-    put(1, 10_000, 50_000, 4, 6);
-    expect(backlog.gains).toBe(0.5 + 1.5);
-    put(1, 10_000, 50_000, 8, 6);
-    expect(backlog.gains).toBe(0.5 + 0.75);
-    put(0, 0, 0, 0, 1);
-    expect(backlog.gains).toBe(0.75);
-  });
-});
-
 describe("in short simulations", () => {
   const run = (fields: Readonly<Record<string, unknown>>, policy: string, policyOptions = {}): number => {
     const whole = { name: "case", duration_s: 12, warmup_s: 2, ...fields };
@@ -149,11 +98,7 @@ describe("in short simulations", () => {
   };
 
   it("slow accelerators do not make the target smaller than what the fast ones must serve", () => {
-    expect(run(slow, "auto")).toBeGreaterThan(run(slow, "auto", { usable_capacity: false }) + 0.02);
-  });
-
-  it("many models, few accelerators: what waits in all ends the waiting of each", () => {
-    expect(run(many, "auto")).toBeGreaterThan(run(many, "auto", { early_by_backlog: false }) + 0.01);
+    expect(run(slow, "auto", OWN)).toBeGreaterThan(run(slow, "auto", { ...OWN, usable_capacity: false }) + 0.02);
   });
 
   it("strong batching, tight SLO: early windows count what grows with the batch", () => {
@@ -162,7 +107,8 @@ describe("in short simulations", () => {
       models: [{ name: "m", profile: { alpha_ms: 0.5, beta_ms: 97.5 }, slo_ms: 210 }],
       arrivals: { process: "poisson", rate_rps: 7200 },
     };
-    expect(1 - run(tight, "auto")).toBeLessThan(0.5 * (1 - run(tight, "auto", { marginal_early: false })));
+    const unlike = { ...OWN, marginal_early: false };
+    expect(1 - run(tight, "auto", OWN)).toBeLessThan(0.5 * (1 - run(tight, "auto", unlike)));
   });
 
   it("accelerators that serve nobody do not make windows open early", () => {
@@ -172,7 +118,7 @@ describe("in short simulations", () => {
       arrivals: { process: "gamma", shape: 0.05, rate_rps: 2100 },
     };
     // Counted as idle they cost 8 points.
-    expect(run(fields, "auto")).toBeGreaterThan(run(fields, "deferred") - 0.02);
+    expect(run(fields, "auto", OWN)).toBeGreaterThan(run(fields, "deferred") - 0.02);
   });
 
   it("at capacity feedback makes no batches smaller than what keeps up", () => {
@@ -181,11 +127,12 @@ describe("in short simulations", () => {
       models: [{ name: "m", count: 4, profile: { alpha_ms: 5, beta_ms: 22 }, slo_ms: 140 }],
       arrivals: { process: "poisson", rate_rps: 3000 },
     };
-    expect(run(fields, "auto")).toBeGreaterThan(run(fields, "auto", { feedback_past_target: false }) + 0.02);
+    const always = { ...OWN, feedback_past_target: false };
+    expect(run(fields, "auto", OWN)).toBeGreaterThan(run(fields, "auto", always) + 0.02);
   });
 
   it("with what it adds off it is deferred+", () => {
-    const off = { usable_capacity: false, marginal_early: false, early_by_backlog: false, feedback_past_target: false };
+    const off = { usable_capacity: false, marginal_early: false, feedback_past_target: false, rehearse: false };
     expect(run(many, "auto", off)).toBe(run(many, "deferred+"));
     expect(run(slow, "auto", off)).toBe(run(slow, "deferred+"));
   });

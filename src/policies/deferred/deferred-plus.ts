@@ -110,12 +110,12 @@ const optionsOf = <const B extends boolean>(isAuto: B) =>
         "The unit of earliness is the part of a batch's execution time that grows with its size: where that is small, many join " +
         "in a short time. false: all of it.",
     },
-    early_by_backlog: {
+    rehearse: {
       type: "boolean",
       default: isAuto,
       meaning:
-        "A batch leaves as soon as an accelerator idles once the batches that all models have in hand would take longer than " +
-        "they have, unless together they save more than an accelerator by waiting.",
+        "Play recent arrivals to other ways of serving (deferred, eager, timeouts) in virtual time, and serve as the one that " +
+        "has most work in time. false: always by its own rules.",
     },
     rate_window_s: rateWindow(2),
     timer_slack_us: timerSlack,
@@ -147,7 +147,7 @@ const define = (name: string, summary: string, isAuto: boolean) =>
         leaveWhenEnough: given.leave_when_enough,
         usableCapacity: given.usable_capacity,
         marginalEarly: given.marginal_early,
-        earlyByBacklog: given.early_by_backlog,
+        rehearse: given.rehearse,
       },
     }),
     arbiterPlus: (given) => ({

@@ -8,9 +8,8 @@ import { COLUMNS, type SharedLoad } from "./shared-load.js";
 /** Behind the columns of what a queue says. */
 const SLOWEST = COLUMNS;
 const ASKS = COLUMNS + 1;
-/** Bits of ASKS. */
-const COUNTS_BACKLOG = 1;
-const LOOKS_AHEAD = 2;
+/** Values of ASKS. */
+const LOOKS_AHEAD = 1;
 /** Behind the sums of what others say. */
 const BAD = COLUMNS;
 const OTHERS = COLUMNS + 1;
@@ -50,7 +49,7 @@ export class QueueLoadShare implements QueueShare {
     const { load } = this;
     for (let column = 0; column < COLUMNS; column++) cells[from + column] = load.saidOf(key, column);
     cells[from + SLOWEST] = load.slowestUsed;
-    cells[from + ASKS] = (load.countsBacklog ? COUNTS_BACKLOG : 0) + (load.looksAhead ? LOOKS_AHEAD : 0);
+    cells[from + ASKS] = load.looksAhead ? LOOKS_AHEAD : 0;
   }
 
   readGrant(cells: Float64Array, from: number): void {
@@ -111,10 +110,8 @@ export class RankLoadShare implements RankShare {
     this.takesPart.add(key);
     this.hear(thread, key, cells, from);
     load.mayTake(1, cells[from + SLOWEST]!);
-    const asks = cells[from + ASKS]!;
     load.isAskedFor = true;
-    if ((asks & COUNTS_BACKLOG) !== 0) load.countsBacklog = true;
-    if ((asks & LOOKS_AHEAD) !== 0) load.looksAhead = true;
+    if (cells[from + ASKS] === LOOKS_AHEAD) load.looksAhead = true;
   }
 
   gaveUp(thread: number, bad: number): void {

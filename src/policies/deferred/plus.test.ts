@@ -29,7 +29,7 @@ const PARTS = {
   leaveWhenEnough: true,
   usableCapacity: false,
   marginalEarly: false,
-  earlyByBacklog: false,
+  rehearse: false,
 };
 /** Symphony's ResNet50 (Table 2). */
 const RESNET = linearTable(1053, 5072, 18);

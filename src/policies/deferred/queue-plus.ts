@@ -14,8 +14,8 @@ export interface QueuePlusOptions {
   readonly leaveWhenEnough: boolean;
   readonly usableCapacity: boolean;
   readonly marginalEarly: boolean;
-  readonly earlyByBacklog: boolean;
   readonly feedbackPastTarget: boolean;
+  readonly rehearse: boolean;
 }
 
 /** No look ahead with more accelerators: what a batch keeps or loses is made up for by the next one that comes free. */
@@ -51,9 +51,14 @@ export class QueuePlus {
     this.key = key;
     this.options = options;
     options.load.isAskedFor = true;
-    if (options.earlyByBacklog) options.load.countsBacklog = true;
     if (options.lookAhead) options.load.looksAhead = true;
     this.badSeen = options.load.bad;
+  }
+
+  /** On from now on: what others gave up before is no matter. */
+  begin(): void {
+    this.boost = 0;
+    this.badSeen = this.options.load.bad;
   }
 
   /** What accelerators can be of use to it. @param aloneUs time of one request on the fastest. */
@@ -83,8 +88,7 @@ export class QueuePlus {
     if (Number.isNaN(ratePerUs)) return largest;
     const costUs = execUs[largest]! / largest;
     const usable = usableCapacity ? load.usable(execUs, largest) : 1;
-    const joining = (ratePerUs * fixedUs(execUs)) / Math.max(1, dispersion);
-    load.say(this.key, ratePerUs, (ratePerUs * costUs) / usable, dispersion, joining);
+    load.say(this.key, ratePerUs, (ratePerUs * costUs) / usable, dispersion);
     return keepUp ? keepUpSize(execUs, largest, costUs * load.room) : largest;
   }
 
@@ -189,12 +193,6 @@ export class QueuePlus {
   batchSent(execUs: number): void {
     this.options.load.batchSent(execUs);
   }
-}
-
-/** beta of the line through the times of one and of the most. */
-function fixedUs(execUs: Float64Array): number {
-  const sizeMax = execUs.length - 2;
-  return sizeMax === 1 ? 0 : Math.max(0, (sizeMax * execUs[1]! - execUs[sizeMax]!) / (sizeMax - 1));
 }
 
 /** beta / alpha of the line through the times of one and of the most; 0 where a batch holds one. */

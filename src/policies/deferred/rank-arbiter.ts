@@ -2,7 +2,6 @@ import { IndexedHeap } from "../../core/indexed-heap.js";
 import { violated } from "../../core/invariant.js";
 import { type Arbiter, type ArbiterView, ASKED, type QueueKey } from "../../core/policy.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
-import { Backlog } from "./backlog.js";
 import { Reserve } from "./reserve.js";
 import type { SharedLoad } from "./shared-load.js";
 
@@ -81,7 +80,6 @@ export class RankArbiter implements Arbiter {
   private lookAt = Number.POSITIVE_INFINITY;
   private queuesMax = 16;
   private readonly reserve: Reserve;
-  private readonly backlog: Backlog | null;
   private readonly core: ArbiterView;
   private readonly idleDispatch: boolean;
   private readonly plusOptions: ArbiterPlusOptions | null;
@@ -92,7 +90,6 @@ export class RankArbiter implements Arbiter {
     this.plusOptions = options.plus ?? null;
     this.askedUntil = new Float64Array(core.accelerators.capacity);
     this.reserve = new Reserve(core, this.askedUntil);
-    this.backlog = options.plus === undefined ? null : new Backlog(core.offers);
     this.idle = new IndexedHeap(core.accelerators.capacity);
     this.busy = new IndexedHeap(core.accelerators.capacity);
     this.refused = new IndexedHeap(core.accelerators.capacity);
@@ -105,18 +102,17 @@ export class RankArbiter implements Arbiter {
     this.waiting.grow(this.queuesMax);
     this.open.grow(this.queuesMax);
     this.held.grow(this.queuesMax);
-    this.backlog?.grow(this.queuesMax);
     const seen = new Float64Array(this.queuesMax);
     seen.set(this.demandSeen);
     this.demandSeen = seen;
   }
 
   queueRemoved(key: QueueKey): void {
+    this.plusOptions?.load.rehearsal?.removed(key);
     this.waiting.remove(key);
     this.open.remove(key);
     this.held.remove(key);
     this.reserve.removed(key);
-    this.noteBacklog(key);
     this.noteDemand(key);
     this.plusOptions?.load.forget(key);
   }
@@ -124,7 +120,6 @@ export class RankArbiter implements Arbiter {
   offerChanged(key: QueueKey, at: number): void {
     const { offers } = this.core;
     if (this.idleDispatch) this.noteDemand(key);
-    this.noteBacklog(key);
     if (this.held.size > 0) this.held.remove(key);
     if (offers.size[key] === 0) {
       this.waiting.remove(key);
@@ -367,13 +362,6 @@ export class RankArbiter implements Arbiter {
   private earlyUs(key: QueueKey, askAt: number, idle: number): number {
     const execUs = this.core.offers.earlyExecUs[key]!;
     if (execUs === 0) return 0;
-    const earlyUs = this.earlyByIdleUs(askAt, idle, execUs);
-    const { load } = this.plus!;
-    if (!load.countsBacklog || this.backlog!.gains > 1) return earlyUs;
-    return Math.max(earlyUs, Math.floor(askAt - this.backlog!.pressesAt(load.capacity())));
-  }
-
-  private earlyByIdleUs(askAt: number, idle: number, execUs: number): number {
     const { earlyByGap } = this.plus!;
     const meanUs = this.earliness(Math.max(1, idle)) * execUs;
     if (earlyByGap === 0) return Math.floor(meanUs);
@@ -508,11 +496,8 @@ export class RankArbiter implements Arbiter {
 
   /** Nothing of `deferred+` before a queue of the group asks for it. */
   private get plus(): ArbiterPlusOptions | null {
-    return this.plusOptions?.load.isAskedFor === true ? this.plusOptions : null;
-  }
-
-  private noteBacklog(key: QueueKey): void {
-    if (this.plusOptions?.load.countsBacklog === true) this.backlog!.note(key, this.plusOptions.load.joining(key));
+    const { plusOptions } = this;
+    return plusOptions?.load.isAskedFor === true && plusOptions.load.isOn ? plusOptions : null;
   }
 
   private noteDemand(key: QueueKey): void {

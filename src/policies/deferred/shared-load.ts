@@ -1,5 +1,6 @@
 import type { AcceleratorView, QueueKey } from "../../core/policy.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
+import type { Rehearsal } from "./rehearsal/rehearsal.js";
 
 /** Weight of a new batch in the mean time of batches. */
 const BATCH_WEIGHT = 1 / 32;
@@ -9,9 +10,7 @@ const ALONE = 0.999;
 const ARRIVALS = 0;
 const NEED = 1;
 const DISPERSION = 2;
-/** Not summed: requests that arrive while what batching saves once would run. */
-const JOINING = 3;
-export const COLUMNS = 4;
+export const COLUMNS = 3;
 const NOTHING_SAID = new Float64Array(COLUMNS);
 
 /**
@@ -27,8 +26,6 @@ export class SharedLoad {
   bad = 0;
   /** A queue of `deferred+` is or was there: an arbiter of mixed policies decides as without it before. */
   isAskedFor = false;
-  /** A queue asks that the arbiter weighs all that waits against the time it has; see Backlog. */
-  countsBacklog = false;
   /** A queue looks ahead, so it must know when accelerators come free. */
   looksAhead = false;
   /** Mean time of batches, µs. */
@@ -37,6 +34,10 @@ export class SharedLoad {
   onSay: ((key: QueueKey) => void) | null = null;
   /** When each accelerator but the one that is being granted comes free, as told with the grant; null: they are looked at. */
   toldFreeAt: { readonly times: Float64Array; count: number } | null = null;
+  /** Off while all queues are served in a way without its parts. */
+  isOn = true;
+  /** Where the queues ask themselves what other ways of serving would have earned; null: they do not. */
+  rehearsal: Rehearsal | null = null;
   private said = new Float64Array(16 * COLUMNS);
   private readonly totals = new Float64Array(COLUMNS);
   /** Totals of the queues of all other threads. */
@@ -59,14 +60,12 @@ export class SharedLoad {
   /**
    * @param perUs arrivals per microsecond. @param need accelerators that this rate needs at the least.
    * @param dispersion variance of the arrivals in a time over their mean: 1 for Poisson arrivals.
-   * @param joining see there.
    */
-  say(key: QueueKey, perUs: number, need: number, dispersion: number, joining = 0): void {
+  say(key: QueueKey, perUs: number, need: number, dispersion: number): void {
     this.makeRoomFor(key);
     this.put(key, ARRIVALS, perUs);
     this.put(key, NEED, need);
     this.put(key, DISPERSION, perUs * dispersion);
-    this.put(key, JOINING, joining);
     this.onSay?.(key);
   }
 
@@ -101,11 +100,6 @@ export class SharedLoad {
   /** How many times as many accelerators there are as all queues need at the least, each counted by its speed. */
   get room(): number {
     return this.capacity() / Math.max(1e-9, this.total(NEED));
-  }
-
-  /** Requests of a queue that arrive while what batching saves once would run; after a burst fewer come, so it is over the dispersion. */
-  joining(key: QueueKey): number {
-    return this.saidOf(key, JOINING);
   }
 
   /** No other queue has arrivals. */

@@ -3,16 +3,10 @@ import type { ArbiterView, QueueSpec, QueueView, SeparablePolicy } from "../../c
 import { definePolicy, type PolicyDefinition, type PolicyDescriptor } from "../descriptor.js";
 import { type GivenOptions, type OptionsOf, type OptionTable, withDefaults } from "../options.js";
 import { QueueLoadShare, RankLoadShare } from "./load-share.js";
-import type { QueuePlusOptions } from "./queue-plus.js";
 import { type ArbiterPlusOptions, RankArbiter } from "./rank-arbiter.js";
+import { Rehearsal } from "./rehearsal/rehearsal.js";
 import { SharedLoad } from "./shared-load.js";
-import { WindowQueue, type WindowQueueOptions } from "./window-queue.js";
-
-/** Rules of one queue as plain data, so that they fit a ring record and an event log. */
-export interface WindowRules extends Omit<WindowQueueOptions, "plus"> {
-  /** Parts of `deferred+`; null: none. */
-  readonly plus: Omit<QueuePlusOptions, "load"> | null;
-}
+import { WindowQueue, type WindowRules } from "./window-queue.js";
 
 /** A policy of queues that open a window and one arbiter that ranks them: queues of several such may share an arbiter. */
 export interface WindowDescriptor<T extends OptionTable = OptionTable> extends PolicyDescriptor<T, SeparablePolicy> {
@@ -58,8 +52,21 @@ export function sharedWindowPolicy(
   const loads = new SharedLoads();
   return {
     name,
-    createQueue: (key, spec, core) => windowQueue(key, spec, core, rulesOf(spec, key), () => loads.of(core)),
-    createArbiter: (core) => new RankArbiter(core, { idleDispatch, plus: { load: loads.of(core), ...arbiterPlus } }),
+    createQueue: (key, spec, core) => {
+      const load = loads.of(core);
+      const rules = rulesOf(spec, key);
+      const queue = windowQueue(key, spec, core, rules, load);
+      load.rehearsal?.add(key, spec, rules, queue, core);
+      return queue;
+    },
+    createArbiter: (core) => {
+      const load = loads.of(core);
+      // Heard of by the queues of the same scheduler; those on threads have a load of their own, and rehearse nothing.
+      load.rehearsal = new Rehearsal(core.accelerators, load, (of) =>
+        sharedWindowPolicy(name, of, idleDispatch, arbiterPlus),
+      );
+      return new RankArbiter(core, { idleDispatch, plus: { load, ...arbiterPlus } });
+    },
     shareOfQueues: (core) => new QueueLoadShare(loads.of(core)),
     shareOfRank: (core) => new RankLoadShare(loads.of(core)),
   };
@@ -82,11 +89,12 @@ export function windowQueue(
   spec: QueueSpec,
   core: QueueView,
   { plus, ...rules }: WindowRules,
-  load: (() => SharedLoad) | null,
+  load: SharedLoad | null,
 ): WindowQueue {
-  if (plus === null) return new WindowQueue(key, spec, core, rules);
+  const rehearsal = load?.rehearsal ?? null;
+  if (plus === null) return new WindowQueue(key, spec, core, rules, rehearsal);
   if (load === null) violated(`queue ${key} must have no part of deferred+`);
-  return new WindowQueue(key, spec, core, { ...rules, plus: { ...plus, load: load() } });
+  return new WindowQueue(key, spec, core, { ...rules, plus: { ...plus, load } }, rehearsal);
 }
 
 /** What the queues and the arbiter of one scheduler share, or of one thread, by that: one policy object may serve several. */

@@ -20,6 +20,7 @@ import type { RequestHandle } from "../../core/tables/request-table.js";
 import { linkFront } from "../link-members.js";
 import { Retries } from "../retries.js";
 import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";
+import type { Rehearsal } from "./rehearsal/rehearsal.js";
 import { targetSize } from "./target-size.js";
 
 export interface WindowQueueOptions {
@@ -47,6 +48,12 @@ export interface WindowQueueOptions {
   readonly plus?: QueuePlusOptions;
 }
 
+/** Rules of one queue as plain data, so that they fit a ring record and an event log. */
+export interface WindowRules extends Omit<WindowQueueOptions, "plus"> {
+  /** Parts of `deferred+`; null: none. */
+  readonly plus: Omit<QueuePlusOptions, "load"> | null;
+}
+
 /**
  * Batching that saves less than this share of a run alone, per request that joins, is not worth waiting for: on a CPU
  * long texts take time in proportion to their number. Measured on 8 requests, or all that a batch holds.
@@ -70,7 +77,11 @@ export class WindowQueue implements Queue {
   private readonly solo: Retries;
   private readonly rate: RateMeter;
   private readonly recent: RecentRate | null;
-  private readonly plus: QueuePlus | null;
+  /** The parts of `deferred+` that are there, and those that are on. */
+  private readonly parts: QueuePlus | null;
+  private plus: QueuePlus | null;
+  private readonly rehearsal: Rehearsal | null;
+  readonly batchEnded?: NonNullable<Queue["batchEnded"]>;
   private target: number;
   /** Live default: a model that gains nothing by batching is not kept waiting, and nobody is dropped for a larger batch. */
   private readonly isVain: boolean;
@@ -81,7 +92,7 @@ export class WindowQueue implements Queue {
   private readonly key: QueueKey;
   private readonly spec: QueueSpec;
   private readonly core: QueueView;
-  private readonly options: WindowQueueOptions;
+  private options: Omit<WindowQueueOptions, "plus">;
   private readonly sizeMax: number;
   /** l(b) on the fastest accelerator present, and with the delays before it: what every plan but a grant's is made with. */
   private readonly fastUs: Float64Array;
@@ -94,7 +105,14 @@ export class WindowQueue implements Queue {
   private decisionUs = 0;
   private aheadUs = 0;
 
-  constructor(key: QueueKey, spec: QueueSpec, core: QueueView, options: WindowQueueOptions) {
+  /** @param rehearsal hears of what arrives; null: nobody does. */
+  constructor(
+    key: QueueKey,
+    spec: QueueSpec,
+    core: QueueView,
+    options: WindowQueueOptions,
+    rehearsal: Rehearsal | null = null,
+  ) {
     this.key = key;
     this.spec = spec;
     this.core = core;
@@ -104,7 +122,10 @@ export class WindowQueue implements Queue {
     this.network = core.delaysOf(key);
     this.rate = new RateMeter(options.rateWindowUs);
     this.recent = options.idleDispatch ? new RecentRate(RECENT_ARRIVALS) : null;
-    this.plus = options.plus === undefined ? null : new QueuePlus(key, options.plus);
+    this.parts = options.plus === undefined ? null : new QueuePlus(key, options.plus);
+    this.plus = this.parts;
+    this.rehearsal = rehearsal;
+    if (rehearsal !== null) this.batchEnded = (batch, _startAt, endAt) => rehearsal.ended(key, batch, endAt);
     core.offers.mayLeaveIdle[key] = options.idleDispatch ? 1 : 0;
     this.fastUs = new Float64Array(this.sizeMax + 2);
     this.planUs = new Float64Array(this.sizeMax + 2);
@@ -129,6 +150,16 @@ export class WindowQueue implements Queue {
       this.recent.observe(at);
       this.refreshDemand(at);
     }
+    this.rehearsal?.heard(this.key, request, at);
+  }
+
+  /** By other rules from now on: when offers open, who is given up, and whether the parts of `deferred+` are on. */
+  serveBy({ plus, ...rules }: WindowRules, at: number): void {
+    this.options = rules;
+    this.plus = plus === null ? null : this.parts;
+    this.plus?.begin();
+    this.plan();
+    this.refresh(at);
   }
 
   remove(request: RequestHandle, at: number): void {
@@ -149,7 +180,7 @@ export class WindowQueue implements Queue {
     pending.removeFront(pending.length);
     this.aside = 0;
     this.size = 0;
-    this.plus?.leave();
+    this.parts?.leave();
   }
 
   refreshDemand(at: number): void {

@@ -80,7 +80,7 @@ describe("groups and pipelines of scenarios", () => {
     ],
     [
       "a model that is not there",
-      scenario(one(", model: a") + "\n      - { id: 2, name: c, model: bb, pres: [1] }"),
+      scenario(`${one(", model: a")}\n      - { id: 2, name: c, model: bb, pres: [1] }`),
       ['pipelines[0].modules[2].model: must be a model of the scenario; was "bb"; did you mean b?'],
     ],
     [

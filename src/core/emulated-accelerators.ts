@@ -1,6 +1,6 @@
-import { IndexedHeap } from "../core/indexed-heap.js";
-import { violated } from "../core/invariant.js";
-import type { BatchId } from "../core/tables/batch-table.js";
+import { IndexedHeap } from "./indexed-heap.js";
+import { violated } from "./invariant.js";
+import type { BatchId } from "./tables/batch-table.js";
 
 /**
  * Accelerators that take as long as they are told (Symphony §5's method): one batch runs, one may wait behind it, or

@@ -1,0 +1,296 @@
+import type { NetworkDelays, Policy, QueueKey, QueueSpec, QueueView } from "../../../core/policy.js";
+import type { AcceleratorTable } from "../../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../../core/tables/batch-table.js";
+import type { RequestHandle } from "../../../core/tables/request-table.js";
+import type { SharedLoad } from "../shared-load.js";
+import type { WindowRules } from "../window-queue.js";
+import { Stage } from "./stage.js";
+import { WAYS } from "./ways.js";
+
+/** A rehearsal is of so many arrivals at the least and at the most, and of this many times the longest SLO between. */
+const ROWS_MIN = 64;
+const ROWS_MAX = 4096;
+const WINDOW_SLOS = 5;
+const WINDOW_GROWTH = 2;
+const WINDOW_SLOS_MAX = 20;
+/** Arrivals rehearsed to each that comes: the work is spread, so that nothing waits for it. */
+const STEPS = 32;
+/** After a rehearsal that changes nothing there is none for as long as it took, then for twice as long, up to so many times. */
+const REST_GROWTH = 2;
+const REST_MAX = 2;
+/** Nothing counts before so many of the longest SLO: each way begins with nothing in hand. */
+const WARMUP_SLOS = 2;
+/**
+ * What another way must earn more than the present one, as a part of all that there was to earn: a little, and what
+ * chance explains over n arrivals, SPREAD / sqrt(n).
+ */
+const MARGIN = 0.001;
+const SPREAD = 0.08;
+/** What was seen before counts half whenever so many arrivals have been. */
+const ARRIVALS_HALVED = 40_000;
+
+/**
+ * What the present way earned may fall so far behind its own rehearsal, as a part of what there was to earn, before the rehearsal is
+ * not believed: it began with nothing in hand, and some ways never get out of a backlog once they are in one.
+ */
+const BEHIND_MAX = 0.1;
+
+/** With more queues nothing is rehearsed: what is done then stays. */
+const QUEUES_MAX = 256;
+
+const COLUMNS = 4;
+const KEY = 0;
+const AT = 1;
+const DEADLINE = 2;
+const DUE_BY = 3;
+
+/** A queue that can be served in several ways. */
+export interface Rehearsed {
+  serveBy(rules: WindowRules, at: number): void;
+}
+
+interface Member {
+  /** null: it is served as it is configured, whatever would be better. */
+  readonly queue: Rehearsed | null;
+  readonly spec: QueueSpec;
+  readonly own: WindowRules;
+  /** Its key on every stage. */
+  staged: QueueKey;
+}
+
+/**
+ * What would the other ways of serving have earned with the arrivals that came? A policy that nobody tunes asks that of
+ * itself: it writes down arrivals for a while, plays them to each of WAYS in virtual time, with the same queues, arbiter and
+ * accelerators, and does from then on what earned the most.
+ *
+ * What a request is worth is the accelerator time that it needs at the least: by number, who starves the dearest model
+ * would win. Stages go on where they were in the rehearsal before, as if nothing had come between.
+ *
+ * All of it is a function of the events that the scheduler is told: a recorded run replays to the same commands.
+ */
+export class Rehearsal {
+  private readonly members = new Map<QueueKey, Member>();
+  private readonly rows = new Float64Array(ROWS_MAX * COLUMNS);
+  private count = 0;
+  /** When recording began and ended. */
+  private fromAt = 0;
+  private toAt = 0;
+  /** Somebody would follow. */
+  private isAsked = false;
+  private isRecording = false;
+  private restUntil = Number.NEGATIVE_INFINITY;
+  private rests = 0;
+  private windowSlos = WINDOW_SLOS;
+  private stages: Stage[] = [];
+  private worth = new Float64Array(16);
+  /** Moment of the stages at which the present rehearsal begins. */
+  private stagedAt = 0;
+  /** Moment of the stages from which arrivals count. */
+  private countsFrom = 0;
+  private stage = 0;
+  private row = 0;
+  private readonly earned = new Float64Array(WAYS.length);
+  /** What there was to earn, and in how many arrivals. */
+  private offered = 0;
+  /** What the present way earned while the present rehearsal's arrivals were written down. */
+  private earnedHere = 0;
+  private offeredBefore = 0;
+  private arrivals = 0;
+  private way = 0;
+  private servedSince = Number.NEGATIVE_INFINITY;
+  /** Of the scheduler's queues; null before the first. */
+  private core: QueueView | null = null;
+  private readonly accelerators: AcceleratorTable;
+  private readonly load: SharedLoad;
+  private readonly createPolicy: (rulesOf: (spec: QueueSpec) => WindowRules) => Policy;
+
+  /** @param createPolicy of queues with these rules. */
+  constructor(
+    accelerators: AcceleratorTable,
+    load: SharedLoad,
+    createPolicy: (rulesOf: (spec: QueueSpec) => WindowRules) => Policy,
+  ) {
+    this.accelerators = accelerators;
+    this.load = load;
+    this.createPolicy = createPolicy;
+  }
+
+  add(key: QueueKey, spec: QueueSpec, own: WindowRules, queue: Rehearsed, core: QueueView): void {
+    this.core = core;
+    const asks = own.plus?.rehearse === true;
+    this.members.set(key, { queue: asks ? queue : null, spec, own, staged: -1 });
+    this.begin();
+    if (!asks) return;
+    this.load.isOn = WAYS[this.way]!.hasParts;
+    queue.serveBy(WAYS[this.way]!.rulesOf(own, spec.sloUs), 0);
+  }
+
+  removed(key: QueueKey): void {
+    if (this.members.delete(key)) this.begin();
+  }
+
+  /** The queue was sent a request. */
+  heard(key: QueueKey, request: RequestHandle, at: number): void {
+    if (!this.isAsked) return;
+    if (this.count > 0 && !this.isRecording) this.play(at);
+    else if (this.isRecording) this.record(key, request, at);
+    else if (at >= this.restUntil) {
+      this.fromAt = at;
+      this.isRecording = true;
+      this.earnedHere = 0;
+      this.offeredBefore = this.offered;
+      this.record(key, request, at);
+    }
+  }
+
+  /** A batch of the queue ended. Counted while arrivals are written down: as much as was earned on a stage. */
+  ended(key: QueueKey, batch: BatchId, endAt: number): void {
+    const member = this.members.get(key);
+    if (!this.isRecording || member === undefined || member.staged < 0) return;
+    const { requests, batches } = this.core!;
+    let inTime = 0;
+    for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!)
+      if (endAt <= requests.latestEndAt[handle]!) inTime++;
+    this.earnedHere += inTime * this.worth[member.staged]!;
+  }
+
+  /** Other queues than before: what they do to each other is not known. */
+  private begin(): void {
+    this.isAsked = this.members.size <= QUEUES_MAX && [...this.members.values()].some(({ queue }) => queue !== null);
+    this.stages = [];
+    this.count = 0;
+    this.isRecording = false;
+    this.windowSlos = WINDOW_SLOS;
+    this.rests = 0;
+    this.earned.fill(0);
+    this.offered = 0;
+    this.arrivals = 0;
+  }
+
+  private get longestUs(): number {
+    let longest = 0;
+    for (const { spec } of this.members.values()) longest = Math.max(longest, spec.sloUs);
+    return longest;
+  }
+
+  private record(key: QueueKey, request: RequestHandle, at: number): void {
+    const { rows } = this;
+    const { requests } = this.core!;
+    const { responseUs } = this.core!.delaysOf(key);
+    const offset = this.count++ * COLUMNS;
+    const latestEndAt = requests.latestEndAt[request]!;
+    const dueAt = requests.dueAt[request]!;
+    rows[offset + KEY] = key;
+    rows[offset + AT] = at;
+    rows[offset + DEADLINE] = latestEndAt + responseUs;
+    rows[offset + DUE_BY] = dueAt === latestEndAt ? Number.POSITIVE_INFINITY : dueAt + responseUs;
+    const isLong = at - this.fromAt >= this.windowSlos * this.longestUs && this.count >= ROWS_MIN;
+    if (!isLong && this.count < ROWS_MAX) return;
+    this.isRecording = false;
+    this.toAt = at;
+    this.stage = 0;
+    this.row = 0;
+    this.setStages();
+  }
+
+  private setStages(): void {
+    const { accelerators, members } = this;
+    const core = this.core!;
+    if (this.stages.length === 0) {
+      this.stagedAt = 0;
+      this.countsFrom = WARMUP_SLOS * this.longestUs;
+      const list = [...members.values()];
+      this.worth = new Float64Array(list.length);
+      this.stages = WAYS.map((way) => {
+        const rules = new Map(
+          list.map(({ queue, spec, own }) => {
+            const { plus, ...rest } = queue === null ? own : way.rulesOf(own, spec.sloUs);
+            return [spec, { ...rest, plus: plus === null ? null : { ...plus, rehearse: false } }] as const;
+          }),
+        );
+        const policy = this.createPolicy((spec) => rules.get(spec)!);
+        const stage = new Stage(policy, core.network, accelerators.capacity, this.worth);
+        for (const member of list) member.staged = stage.addQueue(member.spec);
+        return stage;
+      });
+    }
+    const delays: NetworkDelays[] = [];
+    const capacity = capacityOf(accelerators);
+    for (const [key, { spec, staged }] of members) {
+      delays[staged] = core.delaysOf(key);
+      this.worth[staged] = leastUs(spec, capacity);
+    }
+    for (const stage of this.stages) stage.follow(accelerators, delays);
+  }
+
+  private play(at: number): void {
+    const { rows, members } = this;
+    const stage = this.stages[this.stage]!;
+    const shift = this.stagedAt - this.fromAt;
+    const end = Math.min(this.count, this.row + STEPS);
+    const { worth } = this;
+    for (; this.row < end; this.row++) {
+      const offset = this.row * COLUMNS;
+      const { staged } = members.get(rows[offset + KEY]!)!;
+      const stagedAt = rows[offset + AT]! + shift;
+      const counts = stagedAt >= this.countsFrom;
+      stage.arrive(staged, rows[offset + DEADLINE]! + shift, rows[offset + DUE_BY]! + shift, stagedAt, counts);
+      if (counts && this.stage === 0) {
+        this.offered += worth[staged]!;
+        this.arrivals++;
+      }
+    }
+    if (this.row < this.count) return;
+    this.row = 0;
+    this.stage++;
+    if (this.stage === this.stages.length) this.judge(at);
+  }
+
+  private judge(at: number): void {
+    const { earned, stages } = this;
+    const isMeasured = this.fromAt > this.servedSince && this.offeredBefore > 0;
+    const most = isMeasured ? this.earnedHere + BEHIND_MAX * (this.offered - this.offeredBefore) : Infinity;
+    for (const [way, stage] of stages.entries()) {
+      earned[way] = earned[way]! + (way === this.way ? Math.min(stage.earned, most) : stage.earned);
+      stage.earned = 0;
+    }
+    const lengthUs = this.toAt - this.fromAt;
+    this.stagedAt += lengthUs + 1;
+    this.count = 0;
+    if (this.arrivals === 0) {
+      this.restUntil = at;
+      return;
+    }
+    let best = this.way;
+    for (let way = 0; way < WAYS.length; way++) if (earned[way]! > earned[best]!) best = way;
+    const least = (MARGIN + SPREAD / Math.sqrt(this.arrivals)) * this.offered;
+    const isBetter = earned[best]! - earned[this.way]! > least;
+    this.rests = isBetter ? 0 : Math.min(REST_MAX, this.rests === 0 ? 1 : this.rests * REST_GROWTH);
+    this.restUntil = at + this.rests * lengthUs;
+    this.windowSlos = Math.min(WINDOW_SLOS_MAX, this.windowSlos * WINDOW_GROWTH);
+    if (this.arrivals > ARRIVALS_HALVED) {
+      this.offered /= 2;
+      this.arrivals /= 2;
+      for (let way = 0; way < WAYS.length; way++) earned[way] = earned[way]! / 2;
+    }
+    if (!isBetter) return;
+    this.way = best;
+    this.servedSince = at;
+    this.load.isOn = WAYS[best]!.hasParts;
+    for (const { queue, spec, own } of this.members.values()) queue?.serveBy(WAYS[best]!.rulesOf(own, spec.sloUs), at);
+  }
+}
+
+function capacityOf(accelerators: AcceleratorTable): number {
+  let capacity = 0;
+  for (let id = 0; id < accelerators.capacity; id++)
+    if (accelerators.present[id] === 1) capacity += accelerators.fastestScale / accelerators.scale[id]!;
+  return capacity;
+}
+
+/** Accelerator time per request in the largest batch that staggered execution sustains, µs. */
+function leastUs({ latency: { execUs, sizeMax }, sloUs }: QueueSpec, accelerators: number): number {
+  let size = 1;
+  while (size < sizeMax && execUs[size + 1]! * (1 + 1 / Math.max(1, accelerators)) <= sloUs) size++;
+  return execUs[size]! / size;
+}
