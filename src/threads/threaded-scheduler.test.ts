@@ -24,7 +24,7 @@ function create() {
   const memory = createMemory(RUN, { front: 64, rank: 64 });
   const host = new LocalHost({ options: RUN, memory, rowsMax: 0 }, eager, (each) => front.pollThread(each));
   const front: ThreadedScheduler = new ThreadedScheduler(RUN, memory, host, {
-    dispatch: (_batch, _accelerator, model) => said.push(["dispatch", model]),
+    dispatch: (_batch, model) => said.push(["dispatch", model]),
     end: (tag, _outcome, reason) => said.push([`end ${reason}`, tag]),
     batchEnded: () => {},
   });

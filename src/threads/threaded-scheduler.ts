@@ -7,62 +7,19 @@ import { Bell } from "./bell.js";
 import type { ActorHost, ActorReport } from "./hosts.js";
 import { frontBell, type SchedulerMemory } from "./memory.js";
 import * as is from "./messages.js";
+import { type Model, type ModelId, ModelQueues, type ThreadedModel } from "./model-queues.js";
+import type { DispatchedBatch } from "./queues/dispatched-batch.js";
 import { type HandedRequest, type PortRecord, type PortSink, QueuePort } from "./queues/queue-port.js";
 import { RECORD_FORMAT, type RunOptions, type RunRecord, type ThreadRecord } from "./replay.js";
 
-export type ModelId = number;
-
-export interface ThreadedModel {
-  /** l(1), l(2), ... on an accelerator of scale 1, µs. */
-  readonly execUs: readonly number[];
-  readonly sloUs: number;
-  /** Most waiting requests of one of its queues. */
-  readonly lengthMax: number;
-  /** Rules of its queues, where the policy reads some (QueueSpec.rules). */
-  readonly rules?: readonly number[];
-}
-
 /** What the scheduler tells its driver; called within `poll`. Batches are numbered over all threads. */
 export interface ThreadedSink {
-  /**
-   * Run this batch; `members[0..size)` are its requests' tags, valid during the call. Batches of one accelerator come in
-   * the order of their grants; it may have left meanwhile.
-   * @param at moment of the decision. @param openedAt when the batch could first have gone.
-   */
-  dispatch(
-    batch: number,
-    accelerator: number,
-    model: ModelId,
-    size: number,
-    members: Float64Array,
-    execAt: number,
-    execUs: number,
-    close: number,
-    at: number,
-    openedAt: number,
-    variant: number,
-  ): void;
+  /** Run this batch. Batches of one accelerator come in the order of their grants; it may have left meanwhile. */
+  dispatch(batch: number, model: ModelId, dispatched: Readonly<DispatchedBatch>): void;
   /** A request ended: exactly once each. See CommandSink.end. */
   end(tag: number, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void;
   /** A batch ended well; its members' `end` calls follow. */
   batchEnded(batch: number, startAt: number, endAt: number): void;
-}
-
-interface Model {
-  readonly spec: ThreadedModel;
-  /** Its queues that take requests, in turn. */
-  keys: number[];
-  next: number;
-  /** What becomes of requests that are handed back when no queue is left. */
-  cause: number;
-  /** Measured for its queues; null: those of all hold. */
-  delays: NetworkDelays | null;
-}
-
-/** Where a queue is, of which model, and whether it is closing. */
-interface Place {
-  readonly thread: number;
-  readonly model: ModelId;
 }
 
 /** Above every number of a part in one thread. */
@@ -91,12 +48,7 @@ export class ThreadedScheduler implements PortSink {
   private readonly controls: RingWriter;
   private readonly heldControls: number[][] = [];
   private readonly bell: Bell;
-  private readonly models: (Model | undefined)[] = [];
-  private readonly places: (Place | undefined)[];
-  private readonly freeKeys: number[] = [];
-  private keysUsed = 0;
-  /** Queues on a thread that are not closed. */
-  private readonly keysOn: Int32Array;
+  private readonly queues: ModelQueues;
   private readonly tagState: Uint8Array;
   private readonly tagThread: Uint8Array;
   private readonly batchesMax: number;
@@ -117,8 +69,7 @@ export class ThreadedScheduler implements PortSink {
     this.isRecording = isRecording;
     this.controls = new RingWriter(memory.controls);
     this.bell = new Bell(memory.bells, frontBell(options));
-    this.places = new Array<Place | undefined>(options.queuesMax).fill(undefined);
-    this.keysOn = new Int32Array(options.threadsMax);
+    this.queues = new ModelQueues(options.queuesMax, options.threadsMax);
     this.tagState = new Uint8Array(options.tagsMax);
     this.tagThread = new Uint8Array(options.tagsMax);
     this.batchesMax = options.acceleratorsMax * 2;
@@ -159,32 +110,28 @@ export class ThreadedScheduler implements PortSink {
 
   /** Queues on it that are not closed. */
   queuesOn(thread: number): number {
-    return this.keysOn[thread]!;
+    return this.queues.countOn(thread);
   }
 
   /** Its models move to the threads that stay; it ends when the last of its batches has. */
   stopThread(thread: number): void {
     const rest = this.threads.filter((each) => each !== thread);
     invariant(this.threads.includes(thread), `no queue thread ${thread}`);
-    invariant(rest.length > 0 || this.keysOn[thread] === 0, "the last queue thread must hold no queue when it stops");
-    for (let model = 0; model < this.models.length; model++) {
-      const on = this.threadsOf(model);
-      if (!on.includes(thread)) continue;
-      const others = on.filter((each) => each !== thread);
-      this.spread(model, others.length > 0 ? others : [this.leastBusy(rest)]);
+    invariant(rest.length > 0 || this.queuesOn(thread) === 0, "the last queue thread must hold no queue when it stops");
+    for (const model of this.queues.modelsOn(thread)) {
+      const others = this.threadsOf(model).filter((each) => each !== thread);
+      this.spread(model, others.length > 0 ? others : [this.queues.leastBusy(rest)]);
     }
     this.stopping.add(thread);
-    if (this.keysOn[thread] === 0) this.ports[thread]!.send([is.STOP]);
+    if (this.queuesOn(thread) === 0) this.ports[thread]!.send([is.STOP]);
   }
 
   // Models
 
   /** @param on threads that get a queue of it each; one named twice gets two. */
   addModel(spec: ThreadedModel, on: readonly number[]): ModelId {
-    let model = this.models.indexOf(undefined);
-    if (model < 0) model = this.models.length;
     invariant(on.length > 0, "a model must be on at least one thread");
-    this.models[model] = { spec, keys: [], next: 0, cause: FAIL_NO_ACCELERATOR, delays: null };
+    const model = this.queues.addModel(spec);
     this.spread(model, on);
     return model;
   }
@@ -195,46 +142,32 @@ export class ThreadedScheduler implements PortSink {
    * one thread.
    */
   spread(model: ModelId, on: readonly number[]): void {
-    const it = this.model(model);
     invariant(on.length > 0, "a model must be on at least one thread");
-    const wanted = [...on];
-    const kept: number[] = [];
-    const left: number[] = [];
-    for (const key of it.keys) {
-      const at = wanted.indexOf(this.places[key]!.thread);
-      if (at < 0) left.push(key);
-      else {
-        kept.push(key);
-        wanted.splice(at, 1);
-      }
-    }
-    it.keys = [...kept, ...wanted.map((thread) => this.addQueue(model, it.spec, thread))];
-    it.next = 0;
+    const { queues } = this;
+    const { added, left } = queues.spread(model, on, (thread) => {
+      invariant(this.ports[thread] !== undefined && !this.stopping.has(thread), `no queue thread ${thread}`);
+    });
+    for (const key of added) this.announceQueue(key, queues.model(model));
     for (const key of left) this.closeQueue(key);
   }
 
   /** Who waits fails of `cause`; batches under way end as usual. */
   removeModel(model: ModelId, cause: number = FAIL_NO_ACCELERATOR): void {
-    const it = this.model(model);
-    it.cause = cause;
-    const { keys } = it;
-    it.keys = [];
-    for (const key of keys) this.closeQueue(key);
-    this.forget(model);
+    for (const key of this.queues.removeModel(model, cause)) this.closeQueue(key);
   }
 
   /** All that waits of the model fails of `cause`; it goes on taking requests. */
   failWaiting(model: ModelId, cause: number): void {
-    for (const key of this.model(model).keys) this.ports[this.places[key]!.thread]!.send([is.FAIL_QUEUE, key, cause]);
+    for (const key of this.queues.model(model).keys) this.send(key, [is.FAIL_QUEUE, key, cause]);
   }
 
   /** Whether one more queue may be opened: a key is free again when the queue that had it has closed. */
   get hasQueueRoom(): boolean {
-    return this.freeKeys.length > 0 || this.keysUsed < this.options.queuesMax;
+    return this.queues.hasRoom;
   }
 
   threadsOf(model: ModelId): readonly number[] {
-    return this.models[model]?.keys.map((key) => this.places[key]!.thread) ?? [];
+    return this.queues.threadsOf(model);
   }
 
   // Requests
@@ -244,12 +177,10 @@ export class ThreadedScheduler implements PortSink {
    * @returns false when the thread does not keep up: the request has not entered.
    */
   arrive(model: ModelId, tag: number, arrivalAt: number, deadline: number, traits: RequestTraits = PLAIN): boolean {
-    const it = this.models[model];
-    if (it === undefined || it.keys.length === 0) violated(`no model ${model}`);
     if (this.tagState[tag] !== UNKNOWN) violated(`tag ${tag} must be in [0, ${this.tagState.length}) and free`);
-    const key = it.keys[it.next]!;
-    it.next = it.next + 1 === it.keys.length ? 0 : it.next + 1;
-    const { thread } = this.places[key]!;
+    const key = this.queues.nextOf(model);
+    if (key < 0) violated(`no model ${model}`);
+    const { thread } = this.queues.placeOf(key);
     if (!this.ports[thread]!.arrive(key, tag, arrivalAt, deadline, traits)) return false;
     this.tagState[tag] = LIVE;
     this.tagThread[tag] = thread;
@@ -290,7 +221,7 @@ export class ThreadedScheduler implements PortSink {
 
   /** Measured for the queues of one model. */
   delaysChanged(model: ModelId, delays: NetworkDelays): void {
-    const it = this.model(model);
+    const it = this.queues.model(model);
     it.delays = delays;
     for (const key of it.keys) this.sendDelays(key, delays);
   }
@@ -391,24 +322,10 @@ export class ThreadedScheduler implements PortSink {
     return false;
   }
 
-  dispatch(
-    thread: number,
-    batch: number,
-    accelerator: number,
-    key: number,
-    size: number,
-    execAt: number,
-    execUs: number,
-    close: number,
-    at: number,
-    openedAt: number,
-    variant: number,
-    members: Float64Array,
-  ): void {
+  dispatch(thread: number, batch: number, key: number, dispatched: Readonly<DispatchedBatch>): void {
+    const { accelerator } = dispatched;
     this.dispatched[accelerator] = this.dispatched[accelerator]! + 1;
-    const { model } = this.places[key]!;
-    const number = thread * this.batchesMax + batch;
-    this.sink.dispatch(number, accelerator, model, size, members, execAt, execUs, close, at, openedAt, variant);
+    this.sink.dispatch(thread * this.batchesMax + batch, this.queues.placeOf(key).model, dispatched);
   }
 
   end(
@@ -429,17 +346,17 @@ export class ThreadedScheduler implements PortSink {
   }
 
   handed(from: number, { key, tag, arrivalAt, deadline, code, kind, weight, dueAt, part }: HandedRequest): void {
-    const it = this.models[this.places[key]!.model]!;
+    const { queues } = this;
+    const { model } = queues.placeOf(key);
     const isCancelled = this.tagState[tag] === CANCEL_ASKED;
-    const to = it.keys[it.next];
-    if (isCancelled || to === undefined) {
+    const to = isCancelled ? -1 : queues.nextOf(model);
+    if (to < 0) {
       this.tagState[tag] = UNKNOWN;
       if (isCancelled) this.sink.end(tag, DROPPED, DROP_CANCELLED, -1, this.now, 0);
-      else this.sink.end(tag, FAILED, it.cause, -1, this.now, 0);
+      else this.sink.end(tag, FAILED, queues.model(model).cause, -1, this.now, 0);
       return;
     }
-    it.next = it.next + 1 === it.keys.length ? 0 : it.next + 1;
-    const { thread } = this.places[to]!;
+    const { thread } = queues.placeOf(to);
     this.tagThread[tag] = thread;
     if (kind !== PLAIN.kind || weight !== PLAIN.weight || dueAt !== deadline || part !== 0)
       this.ports[thread]!.send([is.TRAITS, kind, weight, dueAt, part === 0 ? 0 : from * PARTS + part]);
@@ -447,12 +364,8 @@ export class ThreadedScheduler implements PortSink {
   }
 
   closed(thread: number, key: number): void {
-    const { model } = this.places[key]!;
-    this.places[key] = undefined;
-    this.freeKeys.push(key);
-    this.keysOn[thread] = this.keysOn[thread]! - 1;
-    this.forget(model);
-    if (this.stopping.has(thread) && this.keysOn[thread] === 0) this.ports[thread]!.send([is.STOP]);
+    this.queues.closed(key);
+    if (this.stopping.has(thread) && this.queuesOn(thread) === 0) this.ports[thread]!.send([is.STOP]);
   }
 
   stopped(thread: number): void {
@@ -460,47 +373,26 @@ export class ThreadedScheduler implements PortSink {
     this.stopping.delete(thread);
   }
 
-  private model(model: ModelId): Model {
-    const it = this.models[model];
-    if (it === undefined) violated(`no model ${model}`);
-    return it;
-  }
-
-  /** A model without queues is gone when the last that closes is. */
-  private forget(model: ModelId): void {
-    if (this.models[model]?.keys.length !== 0) return;
-    if (this.places.some((place) => place?.model === model)) return;
-    this.models[model] = undefined;
-  }
-
-  private addQueue(model: ModelId, spec: ThreadedModel, thread: number): number {
-    const port = this.ports[thread];
-    invariant(port !== undefined && !this.stopping.has(thread), `no queue thread ${thread}`);
-    const key = this.freeKeys.pop() ?? this.keysUsed++;
-    invariant(key < this.options.queuesMax, `at most ${this.options.queuesMax} queues may be open or closing`);
-    this.places[key] = { thread, model };
-    this.keysOn[thread] = this.keysOn[thread]! + 1;
+  private announceQueue(key: number, { spec, delays }: Model): void {
     const { execUs, sloUs, lengthMax, rules = [] } = spec;
-    port.send([is.ADD_QUEUE, key, sloUs, lengthMax, execUs.length, rules.length]);
+    this.send(key, [is.ADD_QUEUE, key, sloUs, lengthMax, execUs.length, rules.length]);
     const numbers = [...rules, ...execUs];
     for (let at = 0; at < numbers.length; at += is.IN_WIDTH - 1)
-      port.send([is.TABLE, ...numbers.slice(at, at + is.IN_WIDTH - 1)]);
-    const { delays } = this.model(model);
+      this.send(key, [is.TABLE, ...numbers.slice(at, at + is.IN_WIDTH - 1)]);
     if (delays !== null) this.sendDelays(key, delays);
-    return key;
   }
 
   private sendDelays(key: number, { controlUs, dataUsPerRequest, responseUs, decisionUs = 0 }: NetworkDelays): void {
-    const { thread } = this.places[key]!;
-    this.ports[thread]!.send([is.QUEUE_DELAYS, key, controlUs, dataUsPerRequest, responseUs, decisionUs]);
+    this.send(key, [is.QUEUE_DELAYS, key, controlUs, dataUsPerRequest, responseUs, decisionUs]);
   }
 
   private closeQueue(key: number): void {
-    this.ports[this.places[key]!.thread]!.send([is.CLOSE_QUEUE, key]);
+    this.send(key, [is.CLOSE_QUEUE, key]);
   }
 
-  private leastBusy(threads: readonly number[]): number {
-    return threads.reduce((best, each) => (this.keysOn[each]! < this.keysOn[best]! ? each : best));
+  /** To the thread that holds the queue. */
+  private send(key: number, record: number[]): void {
+    this.ports[this.queues.placeOf(key).thread]!.send(record);
   }
 
   private portOf(batch: number): QueuePort {

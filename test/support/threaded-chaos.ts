@@ -319,17 +319,8 @@ export class ThreadedChaos implements ThreadedSink {
 
   // ThreadedSink
 
-  dispatch(
-    batch: number,
-    id: number,
-    model: number,
-    size: number,
-    members: Float64Array,
-    execAt: number,
-    execUs: number,
-    _close: number,
-    at: number,
-  ): void {
+  dispatch(batch: number, model: number, dispatched: Parameters<ThreadedSink["dispatch"]>[2]): void {
+    const { accelerator: id, size, members, execAt, execUs, at } = dispatched;
     const accelerator = this.accelerators[id]!;
     this.check(at >= accelerator.decidedAt, `accelerator ${id} was sent a batch decided before its last one`);
     accelerator.decidedAt = at;

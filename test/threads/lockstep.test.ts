@@ -126,7 +126,7 @@ function onThreads(
   const create = () => createSeparablePolicy(policy, options as never);
   const host: LocalHost = new LocalHost({ options: run, memory, rowsMax: 0 }, create, (each) => front.pollThread(each));
   const front: ThreadedScheduler = new ThreadedScheduler(run, memory, host, {
-    dispatch: (batch, id, model, size, members, execAt, execUs, _close, at) =>
+    dispatch: (batch, model, { accelerator: id, size, members, execAt, execUs, at }) =>
       log.run(batch, id, model, [...members.subarray(0, size)], execAt, execUs, at),
     end: (tag, outcome, reason, execStartAt, at, lateByUs) => log.end(tag, outcome, reason, execStartAt, at, lateByUs),
     batchEnded: () => {},

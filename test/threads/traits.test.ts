@@ -41,7 +41,7 @@ function onThreads({ isRecording = false, execUs = EXEC_US } = {}) {
     memory,
     host,
     {
-      dispatch: (batch, _id, _model, size, members, _execAt, _execUs, _close, _at, _openedAt, variant) =>
+      dispatch: (batch, _model, { size, members, variant }) =>
         batches.push({ batch, variant, tags: [...members.subarray(0, size)] }),
       end: () => {},
       batchEnded: () => {},

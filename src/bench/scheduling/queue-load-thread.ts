@@ -79,7 +79,7 @@ function run(): QueueLoadReport {
     execUs.length,
     {
       isTurn: () => true,
-      dispatch: (_thread, batch, _accelerator, _key, _size, execAt, us) => {
+      dispatch: (_thread, batch, _key, { execAt, execUs: us }) => {
         batches[phase] = batches[phase]! + 1;
         startOf[batch] = execAt;
         ends.set(batch, execAt + us);

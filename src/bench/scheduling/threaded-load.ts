@@ -253,9 +253,13 @@ class ThreadedLoad implements ThreadedSink {
 
   // ThreadedSink
 
-  dispatch(batch: number, id: number, _model: number, size: number, _members: Float64Array, execAt: number): void {
+  dispatch(
+    batch: number,
+    _model: number,
+    { accelerator, size, execAt }: Parameters<ThreadedSink["dispatch"]>[2],
+  ): void {
     this.batches[this.phase] = this.batches[this.phase]! + 1;
-    this.accelerators.run(id, batch, execAt, this.table[size]!, this.now);
+    this.accelerators.run(accelerator, batch, execAt, this.table[size]!, this.now);
   }
 
   end(tag: number, outcome: number): void {

@@ -6,7 +6,8 @@ import { encodeWindow, LIVE_ON_THREADS, WINDOW_NUMBERS } from "../../policies/li
 import { Bell } from "../../threads/bell.js";
 import { type HostSetup, WorkerHost } from "../../threads/hosts.js";
 import { createActorBells, createMemory, frontBell, type RingSizes } from "../../threads/memory.js";
-import { type ModelId, ThreadedScheduler } from "../../threads/threaded-scheduler.js";
+import type { ModelId } from "../../threads/model-queues.js";
+import { ThreadedScheduler } from "../../threads/threaded-scheduler.js";
 import { WorkerTeam } from "../../threads/worker-team.js";
 import { alarmIn } from "../../wire/clock/clock.js";
 import {
@@ -196,7 +197,7 @@ export class ThreadsClient implements LiveScheduler {
     const lines = Array.from({ length: options.acceleratorsMax }, (): number[] => []);
     const acceleratorOf = new Map<number, number>();
     const front = new ThreadedScheduler(options, memory, new WorkerHost(setup, this.team), {
-      dispatch: (batch, accelerator, model, size, members, execAt, execUs, close, at, openedAt, variant) => {
+      dispatch: (batch, model, { accelerator, size, members, execAt, execUs, close, at, openedAt, variant }) => {
         lines[accelerator]!.push(batch);
         acceleratorOf.set(batch, accelerator);
         record.group = group;

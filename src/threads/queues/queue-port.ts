@@ -3,26 +3,14 @@ import { DROPPED } from "../../core/outcome.js";
 import { PLAIN, type RequestTraits } from "../../core/tables/request-table.js";
 import type { RecordReader, RecordWriter } from "../channel.js";
 import * as is from "../messages.js";
+import { DispatchedBatch } from "./dispatched-batch.js";
 
 /** What a queue thread told the front to do, in its order. Batches are the thread's own numbers. */
 export interface PortSink {
   /** Whether the accelerator's batches before this turn have been dispatched. If not, nothing more is taken of the thread now. */
   isTurn(accelerator: number, turn: number): boolean;
-  /** Run this batch. `members` holds the tags of `size` requests; valid during the call. */
-  dispatch(
-    thread: number,
-    batch: number,
-    accelerator: number,
-    key: number,
-    size: number,
-    execAt: number,
-    execUs: number,
-    close: number,
-    at: number,
-    openedAt: number,
-    variant: number,
-    members: Float64Array,
-  ): void;
+  /** Run this batch of the queue. */
+  dispatch(thread: number, batch: number, key: number, dispatched: Readonly<DispatchedBatch>): void;
   end(
     thread: number,
     tag: number,
@@ -75,7 +63,7 @@ export class QueuePort {
   private readonly sink: PortSink;
   private readonly record: PortRecord | null;
   private readonly held: number[][] = [];
-  private readonly members: Float64Array;
+  private readonly dispatched: DispatchedBatch;
   private readonly claimed: number[] = [];
 
   /** @param sizeMax most members of a batch. */
@@ -92,7 +80,7 @@ export class QueuePort {
     this.reader = reader;
     this.sink = sink;
     this.record = record;
-    this.members = new Float64Array(sizeMax);
+    this.dispatched = new DispatchedBatch(sizeMax);
   }
 
   /** Whether records wait for room: `show` must be called again. */
@@ -167,7 +155,7 @@ export class QueuePort {
 
   /** Takes what the thread sent. @returns false: nothing was taken. */
   poll(): boolean {
-    const { reader, sink, thread, members } = this;
+    const { reader, sink, thread, dispatched } = this;
     const { cells } = reader;
     const count = reader.available;
     let taken = 0;
@@ -183,25 +171,12 @@ export class QueuePort {
             reader.release(taken);
             return taken > 0;
           }
-          this.readMembers(taken + 1, size);
+          dispatched.read(reader, taken);
           if (this.record !== null) {
             this.note(from, 12);
-            for (let member = 0; member < size; member++) this.record.commands.push(members[member]!);
+            for (let member = 0; member < size; member++) this.record.commands.push(dispatched.members[member]!);
           }
-          sink.dispatch(
-            thread,
-            cells[from + 1]!,
-            cells[from + 2]!,
-            cells[from + 3]!,
-            size,
-            cells[from + 5]!,
-            cells[from + 6]!,
-            cells[from + 7]!,
-            cells[from + 8]!,
-            cells[from + 10]!,
-            cells[from + 11]!,
-            members,
-          );
+          sink.dispatch(thread, cells[from + 1]!, cells[from + 3]!, dispatched);
           break;
         }
         case is.ENDS: {
@@ -249,15 +224,6 @@ export class QueuePort {
     }
     reader.release(taken);
     return taken > 0;
-  }
-
-  private readMembers(index: number, size: number): void {
-    const { reader, members } = this;
-    const { cells } = reader;
-    for (let member = 0; member < size; ) {
-      const from = reader.offsetAt(index++);
-      for (let cell = 1; cell < is.OUT_WIDTH && member < size; cell++) members[member++] = cells[from + cell]!;
-    }
   }
 
   private write(record: readonly number[]): boolean {
