@@ -8,13 +8,8 @@ import path from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import type { ExpandedScenario } from "../config/scenario/expand-scenario.js";
 import { groupsOf, loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario/scenario.js";
-import {
-  MODEL_FILE_BYTES_MAX,
-  type ModelFile,
-  ModelFileError,
-  modelFileSchema,
-  parseModelFile,
-} from "../config/server/model-file.js";
+import { MODEL_FILE_BYTES_MAX, ModelFileError, modelFileSchema, parseModelFile } from "../config/server/model-file.js";
+import { parsePipelineFile, pipelineFileSchema } from "../config/server/pipelines/pipeline-file.js";
 import { type PlacementConfig, serverConfigFrom, serverConfigSchema } from "../config/server/server.js";
 import { readText, type Source } from "../config/source.js";
 import { rightName } from "../serve/repository/model-reader.js";
@@ -58,9 +53,17 @@ export const FILE_KINDS: readonly FileKind[] = [
       const right = rightName(path.basename(file));
       if (right !== null)
         throw new ConfigError(file, [{ line: null, field: "", message: `must be named ${right}; it is not read` }]);
-      const model = modelFileFrom(file);
+      const model = fileFrom(file, parseModelFile);
       const slo = model.slo_ms === undefined ? "no SLO" : `SLO ${formatNumber(model.slo_ms)} ms`;
       return `${slo}, ${model.group === undefined ? "default group" : `group ${model.group}`}`;
+    },
+  },
+  {
+    name: "pipeline",
+    keys: Object.keys(pipelineFileSchema.shape),
+    check: ({ file }) => {
+      const { slo_ms, modules, budget } = fileFrom(file, parsePipelineFile).file;
+      return `SLO ${formatNumber(slo_ms)} ms, ${plural(modules.length, "module")}, budget ${budget}`;
     },
   },
 ];
@@ -96,9 +99,9 @@ function keysOf({ value }: Source): string[] {
 }
 
 /** Its reader has an error of its own, with the file's name in each problem. @throws ConfigError */
-function modelFileFrom(file: string): ModelFile {
+function fileFrom<T>(file: string, parse: (text: string, file: string) => T): T {
   try {
-    return parseModelFile(readText(file, MODEL_FILE_BYTES_MAX), file);
+    return parse(readText(file, MODEL_FILE_BYTES_MAX), file);
   } catch (error) {
     if (!(error instanceof ModelFileError)) throw error;
     const issues = error.problems.map((problem) => ({

@@ -206,6 +206,7 @@ describe("what was understood", () => {
     expect(checkModels(root, null)).toEqual({
       problems: [],
       warnings: [],
+      pipelines: [],
       models: [
         {
           model: "batched",

@@ -1,6 +1,7 @@
 /** A model repository before it is served: what loading would say of each model, and what was understood. */
 import { ConfigError, type ConfigIssue } from "../config/config-error.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
+import type { PipelineSpec } from "../config/server/pipelines/pipeline-spec.js";
 import type { ServerConfig } from "../config/server/server.js";
 import { hostLimits, sloProblem } from "../serve/models/host-limits.js";
 import { checkRepository, type Repository, readRepository, servedBy } from "../serve/repository/repository.js";
@@ -20,8 +21,20 @@ export interface ModelWords {
   readonly group: string;
 }
 
+/** A pipeline in words. */
+export interface PipelineWords {
+  readonly pipeline: string;
+  /** Its modules, each behind those that lead to it. */
+  readonly modules: string;
+  readonly inputs: string;
+  readonly outputs: string;
+  readonly deadline: string;
+  readonly budget: string;
+}
+
 export interface CheckedRepository {
   readonly models: readonly ModelWords[];
+  readonly pipelines: readonly PipelineWords[];
   /** What is asked for and not done, a sentence each. */
   readonly warnings: readonly string[];
   readonly problems: readonly ConfigIssue[];
@@ -32,9 +45,10 @@ export interface CheckedRepository {
  * @throws ConfigError: it is no repository.
  */
 export function checkModels(folder: string, server: ServerConfig | null): CheckedRepository {
-  const { models, errors, strays } = repositoryOf(folder, server);
+  const { models, pipelines, errors, strays } = repositoryOf(folder, server);
   return {
     models: models.map(wordsOf),
+    pipelines: pipelines.map(pipelineWordsOf),
     warnings: [...strays, ...new Set(models.flatMap((spec) => [...(spec.warnings ?? []), ...tooTight(spec)]))],
     problems: errors.flatMap(({ name, message }) =>
       message.split("\n").map((line) => ({ line: null, field: name, message: line })),
@@ -70,6 +84,22 @@ function wordsOf(spec: ModelSpec): ModelWords {
     deadline: deadlineOf(spec),
     policy: spec.policy,
     group: spec.group,
+  };
+}
+
+function pipelineWordsOf({ client, modules, budget }: PipelineSpec): PipelineWords {
+  const nameOf = (id: number): string => modules.find((module) => module.id === id)!.name;
+  const tensors = (specs: readonly TensorSpec[]): string =>
+    specs.map(({ name, datatype, shape }) => `${name} ${datatype} [${shape}]`).join(", ");
+  return {
+    pipeline: client.name,
+    modules: modules
+      .map(({ name, pres }) => (pres.length === 0 ? name : `${pres.map(nameOf).join(" + ")} -> ${name}`))
+      .join(", "),
+    inputs: tensors(client.inputs),
+    outputs: tensors(client.outputs),
+    deadline: deadlineOf(client),
+    budget,
   };
 }
 

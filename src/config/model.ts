@@ -55,7 +55,8 @@ export interface ModelSpec {
   readonly version: string;
   /** Those that are served beside it, itself included, increasing. */
   readonly versions: readonly string[];
-  readonly platform: "onnx_onnxv1" | "rubato_emulated";
+  /** rubato_pipeline: no model of its own, but several of the repository in turn. */
+  readonly platform: "onnx_onnxv1" | "rubato_emulated" | "rubato_pipeline";
   /** Absolute path of the .onnx file; null for emulated. */
   readonly file: string | null;
   /** Folder of the model in the repository (profiles are kept in it). */

@@ -10,6 +10,7 @@ import { policyOptionSchemas } from "./policy-options.js";
 import { planFileSchema } from "./scenario/plan-file.js";
 import { scenarioSchema } from "./scenario/scenario-schema.js";
 import { modelFileSchema } from "./server/model-file.js";
+import { pipelineFileSchema } from "./server/pipelines/pipeline-file.js";
 import { serverConfigSchema } from "./server/server-schema.js";
 import { renderTritonFields } from "./server/triton-fields.js";
 import { type JsonSchema, RESERVED_KEYS } from "./validate.js";
@@ -59,6 +60,14 @@ const PUBLISHED: readonly PublishedSchema[] = [
       "`rubato.yaml` in a model's folder. Nothing in it is required; `slo_ms` is the promise. What the model file and " +
       "`config.pbtxt` say is not asked for again. [serving.md](serving.md) explains inputs and outputs by example.",
     schema: modelFileSchema,
+  },
+  {
+    id: "pipeline",
+    title: "Pipeline",
+    intro:
+      "`pipeline.yaml` (or `pipeline.json`) in a folder of the model repository that holds nothing else. What scenarios draw " +
+      "(`fan_out`, `branch`) it has not. [pipelines.md](pipelines.md) explains it by example.",
+    schema: pipelineFileSchema,
   },
   {
     id: "plan",

@@ -30,6 +30,8 @@ export interface InferCall {
   readonly parameters: Readonly<Record<string, ParameterValue>>;
   /** What the scheduler is told of it beyond its queue and deadline. Absent: its app, where the model has any. */
   readonly traits?: RequestTraits;
+  /** It is a part of a pipeline's request: when that was received, its one deadline in place of the model's, and the moment that the model's queue must reach. */
+  readonly part?: { readonly askedAt: number; readonly deadline: number; readonly dueBy: number };
   /** W3C `traceparent` header, or null. */
   readonly traceparent: string | null;
   /** Bytes of the request body, for byte limits. */
@@ -44,6 +46,8 @@ export interface InferReply {
   readonly version: string;
   readonly outputs: readonly Tensor[];
   readonly parameters: Readonly<Record<string, ParameterValue>>;
+  /** When its batch began to execute, and the requests in that; absent: it was a pipeline. */
+  readonly ran?: { readonly startedAt: number; readonly size: number };
 }
 
 /** Called exactly once per `infer`, unless the call was cancelled first. */

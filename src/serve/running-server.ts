@@ -87,6 +87,7 @@ export async function runServer(
     schedulerMode: scheduler.threads > 0 ? { threads: scheduler.threads } : "inline",
     eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
     models: source,
+    pipelines: source,
     modelControl: config.modelControl,
     readyWhen: config.readyWhen,
     placement: config.placement === null ? null : { config: config.placement, planner: new Planner() },

@@ -2,7 +2,6 @@ import type { ModelSpec } from "../config/model.js";
 import { DROP_REASONS, FAIL_DRAINING } from "../core/outcome.js";
 import { type Clock, pause, systemClock } from "../wire/clock/clock.js";
 import { ServingError } from "../wire/serving-error.js";
-import type { Sliced } from "../wire/sliced.js";
 import type {
   Gateway,
   InferCall,
@@ -15,17 +14,16 @@ import type {
 } from "./gateway.js";
 import type { GroupScaling } from "./group-scaling.js";
 import { type ModelSource, ModelTable } from "./models/model-table.js";
-import type { ServedModel } from "./models/served-model.js";
-import { shareGroup } from "./requests/share-group.js";
-import { inputValues } from "./requests/values/input-values.js";
-import { toClientShapes, toModelShapes } from "./requests/values/reshape.js";
-import { validateInputs, validateOutputs } from "./requests/values/validate-inputs.js";
+import { type PipelineSource, PipelineTable } from "./pipelines/pipeline-table.js";
+import { Entry } from "./requests/entry.js";
 import { Autoscaler } from "./scaling/autoscaler.js";
 import { Placement, type PlacementOptions } from "./scaling/placement.js";
 import { LiveDriver, type LiveDriverOptions } from "./scheduling/live-driver.js";
 
 export interface ServerOptions extends LiveDriverOptions {
   readonly models: ModelSource;
+  /** Absent: there are none. */
+  readonly pipelines?: PipelineSource;
   /** none: every model is loaded at the start; explicit: none is, models are loaded and unloaded by request. */
   readonly modelControl: "none" | "explicit";
   /** Which of the models loaded at the start must be served for the server to be ready; default all. */
@@ -47,6 +45,8 @@ export class Server implements Gateway {
   readonly models: ModelTable;
   private readonly autoscaler: Autoscaler;
   readonly placement: Placement | null;
+  readonly pipelines: PipelineTable;
+  private readonly entry: Entry;
   private readonly options: ServerOptions;
   private readonly clock: Clock;
   private phase: "starting" | "serving" | "lame-duck" | "closing" | "closed" = "starting";
@@ -67,15 +67,27 @@ export class Server implements Gateway {
         : new Placement(placement, pool.groups, models, this.driver.metrics.placement, log, clock);
     this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver.models, log, clock);
     this.placement?.attach(this.models);
+    this.entry = new Entry(this.driver.requests, clock, (call, thrown) => this.refusal(call, thrown));
+    const { pipelines, onBroken } = options;
+    const { metrics } = this.driver;
+    this.pipelines = new PipelineTable(
+      pipelines ?? null,
+      { clock, models: this.models, entry: this.entry, onBroken },
+      metrics.pipelines,
+      log,
+    );
+    this.driver.batches.afterAnswers = () => this.pipelines.settle();
   }
 
   /** Starts scheduler and workers and loads the models. Calls for models that are ready are served meanwhile. */
   async start(): Promise<void> {
     await this.driver.start();
     this.models.scan();
+    this.pipelines.scan();
     if (this.options.modelControl === "none") {
       await this.placement?.prepare();
       this.failedLoads = await this.models.loadAll(LOAD_RETRY_MS);
+      this.failedLoads += await this.pipelines.loadAll();
     }
     if (this.phase !== "starting") return;
     this.phase = "serving";
@@ -95,54 +107,19 @@ export class Server implements Gateway {
   get ready(): boolean {
     if (this.phase !== "serving") return false;
     if (this.failedLoads === 0) return true;
-    return this.options.readyWhen === "any_model" && this.models.names().length > 0;
+    return this.options.readyWhen === "any_model" && this.modelNames().length > 0;
   }
 
   infer(call: InferCall, handler: InferHandler): () => void {
     this.lastCallAt = call.receivedAt;
     try {
-      const model = this.servingOrCount(call);
-      const { spec } = model;
-      const inputs = toModelShapes(spec, call.inputs);
-      const rows = validateInputs(spec, inputs);
-      validateOutputs(spec, call.outputs);
-      const enter = (valueKeys: ReadonlyMap<string, string>): (() => void) => {
-        const { key, extent } = shareGroup(spec, inputs, valueKeys);
-        const reshaped = inputs === call.inputs ? call : { ...call, inputs };
-        return this.driver.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
-      };
-      const values = inputValues(spec, inputs);
-      const first = values.next();
-      return first.done === true ? enter(first.value) : this.lookOn(values, enter, call, handler);
+      if (this.pipelines.has(call.model))
+        return this.orCount(() => this.pipelines.entrance(call.model, call.version)).infer(call, handler);
+      const model = this.orCount(() => this.models.serving(call.model, call.version));
+      return this.entry.enter(model, call, handler);
     } catch (error) {
       throw this.refusal(call, error);
     }
-  }
-
-  /** Looks at the rest of large values, a slice in each turn of the event loop, and lets the request in. */
-  private lookOn(
-    values: Sliced<ReadonlyMap<string, string>>,
-    enter: (valueKeys: ReadonlyMap<string, string>) => () => void,
-    call: InferCall,
-    handler: InferHandler,
-  ): () => void {
-    let isCancelled = false;
-    let cancel: (() => void) | null = null;
-    const go = (): void => {
-      if (isCancelled) return;
-      try {
-        const slice = values.next();
-        if (slice.done === true) cancel = enter(slice.value);
-        else this.clock.soon(go);
-      } catch (error) {
-        handler.onError(this.refusal(call, error));
-      }
-    };
-    this.clock.soon(go);
-    return () => {
-      isCancelled = true;
-      cancel?.();
-    };
   }
 
   private refusal(call: InferCall, thrown: unknown): ServingError {
@@ -158,16 +135,20 @@ export class Server implements Gateway {
   }
 
   modelNames(): readonly string[] {
-    return this.models.names();
+    return [...this.models.names(), ...this.pipelines.names()];
   }
 
   model(name: string, version: string): ModelSpec {
+    if (this.pipelines.has(name)) return this.pipelines.serving(name, version).spec.client;
     return this.models.serving(name, version).spec;
   }
 
   modelReady(name: string, version: string): boolean {
     try {
-      return !this.models.serving(name, version).isLeaving && this.phase !== "closing" && this.phase !== "closed";
+      const isServed = this.pipelines.has(name)
+        ? this.pipelines.serving(name, version).isReady
+        : !this.models.serving(name, version).isLeaving;
+      return isServed && this.phase !== "closing" && this.phase !== "closed";
     } catch (error) {
       if (error instanceof ServingError && error.code === "unavailable") return false;
       throw error;
@@ -175,12 +156,15 @@ export class Server implements Gateway {
   }
 
   statistics(name: string | null, version: string): readonly ModelStatistics[] {
-    return this.models.statistics(name, version);
+    if (name !== null && this.pipelines.has(name)) return [this.pipelines.serving(name, version).statistics()];
+    const ofModels = this.models.statistics(name, version);
+    return name === null || name === "" ? [...ofModels, ...this.pipelines.statistics()] : ofModels;
   }
 
   repositoryIndex(onlyReady: boolean): readonly RepositoryIndexEntry[] {
     this.models.scan();
-    return this.models.index(onlyReady);
+    this.pipelines.scan();
+    return [...this.models.index(onlyReady), ...this.pipelines.index(onlyReady)];
   }
 
   async load(name: string, parameters: Readonly<Record<string, ParameterValue>>): Promise<void> {
@@ -191,12 +175,14 @@ export class Server implements Gateway {
         "unimplemented",
         `load parameter '${unknown}' is not supported: the repository's files are what is loaded`,
       );
-    await this.models.load(name);
+    if (this.pipelines.isListed(name)) await this.pipelines.load(name, true);
+    else await this.models.load(name);
   }
 
   async unload(name: string): Promise<void> {
     this.checkControl("unload");
-    await this.models.unload(name);
+    if (this.pipelines.has(name)) await this.pipelines.unload(name);
+    else await this.models.unload(name);
   }
 
   scaling(): readonly GroupScaling[] {
@@ -230,14 +216,18 @@ export class Server implements Gateway {
     const lastAt = Math.min(endsAt - this.longestUs(), startedAt + lameMs * 1000);
     const refusesAt = Math.min(endsAt, Math.max(startedAt + quietMs * 1000, lastAt));
     const isQuiet = (): boolean =>
-      now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 && this.driver.requests.count === 0;
+      now() - Math.max(startedAt, this.lastCallAt) >= quietMs * 1000 &&
+      this.driver.requests.count === 0 &&
+      this.pipelines.live === 0;
     while (now() < refusesAt && !isQuiet()) await pauseMs(Math.min(20, Math.max(1, (refusesAt - now()) / 1000)));
     this.phase = "closing";
     this.autoscaler.stop();
     this.driver.requests.refuseAll();
+    this.pipelines.refuseAll();
     const leftMs = Math.max(0, (endsAt - now()) / 1000);
     // What waits may still run while time is left; then it fails, and only what runs is waited for.
-    await Promise.race([this.driver.idle(), pauseMs(leftMs)]);
+    await Promise.race([this.idle(), pauseMs(leftMs)]);
+    this.pipelines.drain();
     this.driver.models.failWaiting(FAIL_DRAINING, null);
     const longestMs = Math.max(
       1000,
@@ -245,9 +235,11 @@ export class Server implements Gateway {
         .servedModels()
         .map(({ times, spec }) => (3 * times.us(Math.max(1, spec.batchSizeMax), null)) / 1000),
     );
-    await Promise.race([this.driver.idle(), pauseMs(longestMs)]);
+    await Promise.race([this.idle(), pauseMs(longestMs)]);
     await closeDoors(1000);
     await this.options.pool.stop(1000);
+    // Members of batches that ended with their workers wait again, for nobody.
+    this.driver.models.failWaiting(FAIL_DRAINING, null);
     // A move under way has lost its workers, and ends before the scheduler that it would speak to.
     if (this.placement !== null) await Promise.race([this.placement.stopped(), pauseMs(1000)]);
     await this.driver.stop();
@@ -255,14 +247,24 @@ export class Server implements Gateway {
     this.phase = "closed";
   }
 
-  /** From receipt to deadline, of a request to the model that gives the most time by itself. */
-  private longestUs(): number {
-    return Math.max(0, ...this.models.servedModels().map(({ spec }) => spec.sloUs ?? spec.defaultTimeoutUs));
+  /** Resolves when nothing is in flight, between modules neither. */
+  async idle(): Promise<void> {
+    for (;;) {
+      await this.driver.idle();
+      if (this.pipelines.live === 0) return;
+      await pause(this.clock, 1000);
+    }
   }
 
-  private servingOrCount(call: InferCall): ServedModel {
+  /** From receipt to deadline, of a request to the model that gives the most time by itself. */
+  private longestUs(): number {
+    const specs = [...this.models.servedModels().map(({ spec }) => spec), ...this.pipelines.specs()];
+    return Math.max(0, ...specs.map(({ sloUs, defaultTimeoutUs }) => sloUs ?? defaultTimeoutUs));
+  }
+
+  private orCount<T>(find: () => T): T {
     try {
-      return this.models.serving(call.model, call.version);
+      return find();
     } catch (error) {
       this.countRefusal(ServingError.from(error));
       throw error;

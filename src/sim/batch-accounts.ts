@@ -68,7 +68,7 @@ export class BatchAccounts {
     this.number++;
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
       const tag = requests.tag[member]!;
-      if (System.isPart(tag)) this.pipelines!.partRan(tag, shareUs, isLost, startAt, size, this.number);
+      if (System.isPart(tag)) this.pipelines!.partRan(tag, shareUs, isLost, startAt, endAt, size, this.number);
       else {
         const isInvalid = isLost || requests.latestEndAt[member]! < endAt || requests.state[member] === ABANDONED;
         collector.share(row, shareUs, isInvalid);

@@ -87,8 +87,16 @@ export class SimulatedPipelines {
     this.system.partEnded(tag, outcome, reason, requests.arrivalAt[request]!, execStartAt, at);
   }
 
-  partRan(tag: number, shareUs: number, isLost: boolean, startAt: number, size: number, batch: number): void {
-    if (!isLost) this.system.partRan(tag, size);
+  partRan(
+    tag: number,
+    shareUs: number,
+    isLost: boolean,
+    startAt: number,
+    endAt: number,
+    size: number,
+    batch: number,
+  ): void {
+    if (!isLost) this.system.partRan(tag, size, endAt);
     this.pipelines[System.pipelineOf(tag)]!.partRan(System.partOf(tag), shareUs, isLost, startAt, size, batch);
   }
 }

@@ -50,16 +50,18 @@ test("modules' states: sums of an interval, published when it is over; who finis
     const reading = states.board.read(module, at, row);
     return { reading, ...Object.fromEntries(MODULE_COLUMNS.map((name) => [name, row.value(columnOf(name))])) };
   };
-  expect(states.look(5)).toBe(false);
-  states.ran(0, 2);
-  states.ran(0, 4);
+  expect(states.look(5)).toBe(0);
+  states.ran(0, 2, 100);
+  states.ran(0, 4, 100);
   states.ended(0, FINISHED, 10, 30, 100);
   states.ended(0, FINISHED, 10, 50, 100);
   states.ended(0, DROPPED, 10, -1, 90);
   states.ended(1, DROPPED, 10, -1, 90);
-  expect(states.look(5 + STATE_INTERVAL_US - 1)).toBe(false);
   const at = 5 + STATE_INTERVAL_US;
-  expect(states.look(at)).toBe(true);
+  expect(states.look(at - 1)).toBe(0);
+  // What comes later is not of this interval, whoever asks first.
+  states.ended(0, DROPPED, 10, -1, at + 7);
+  expect(states.look(at + 7)).toBe(1);
   const first = {
     reading: "fresh",
     parts_per_s: 3,
@@ -71,7 +73,7 @@ test("modules' states: sums of an interval, published when it is over; who finis
   };
   expect(read(0, at)).toEqual(first);
   expect(read(1, at).reading).toBe("absent");
-  states.look(at + 4 * STATE_INTERVAL_US);
+  expect(states.look(at + 4 * STATE_INTERVAL_US)).toBe(5);
   expect(read(0, at + 4 * STATE_INTERVAL_US)).toEqual({ ...first, reading: "stale" });
 });
 
@@ -82,7 +84,7 @@ test("budget measured: shares go by what parts took, and by the least times wher
   expect(dueBy()).toBe(500);
   states.look(0);
   states.ended(0, FINISHED, 0, 250, 300);
-  states.ran(0, 1);
+  states.ran(0, 1, 300);
   const at = STATE_INTERVAL_US;
   states.look(at);
   budgets.published(states.board, at);

@@ -112,6 +112,11 @@ export class Flow {
     return this.path[(part / this.width) | 0]!;
   }
 
+  /** Its request has not ended: its end will count. */
+  isAwaited(part: Part): boolean {
+    return this.hasEnded[this.requestOf(part)] === 0;
+  }
+
   /** A request arrived. @returns its number, or -1: there is no room, it has not entered. */
   enter(tag: number, arrivalAt: number, deadline: number, at: number): FlowRequest {
     const request = this.addFrame(-1, 0);

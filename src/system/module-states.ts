@@ -1,4 +1,7 @@
-/** What is measured of the modules of one pipeline, published once an interval: a row each of a board. */
+/**
+ * What is measured of the modules of one pipeline, published once an interval: a row each of a board. Parts that were called
+ * off count neither as ended nor as run.
+ */
 import { DROPPED, FINISHED } from "../core/outcome.js";
 import { Board } from "./board.js";
 
@@ -31,7 +34,9 @@ export class ModuleStates {
   readonly board: Board;
   private readonly sums: Float64Array;
   private readonly values = new Float64Array(MODULE_COLUMNS.length);
-  private sinceAt = Number.NEGATIVE_INFINITY;
+  /** End of the interval that is counted; NaN: nothing has come. */
+  private endsAt = Number.NaN;
+  private intervals = 0;
 
   constructor(modules: number) {
     this.board = new Board(modules, MODULE_COLUMNS, STALE_AFTER * STATE_INTERVAL_US);
@@ -39,13 +44,15 @@ export class ModuleStates {
   }
 
   /** A part ran in a batch of this size. */
-  ran(module: number, size: number): void {
+  ran(module: number, size: number, at: number): void {
+    this.look(at);
     this.sums[module * SUMS + RAN]!++;
     this.sums[module * SUMS + SIZES]! += size;
   }
 
   /** A part ended in its module. @param cameAt when it came to its queue. @param execStartAt of its batch; only read where it finished. */
   ended(module: number, outcome: number, cameAt: number, execStartAt: number, at: number): void {
+    this.look(at);
     const { sums } = this;
     const first = module * SUMS;
     sums[first + ENDED]!++;
@@ -56,27 +63,35 @@ export class ModuleStates {
     sums[first + RUN_US]! += at - execStartAt;
   }
 
-  /** Publishes where an interval is over; a module in which nothing finished keeps its row. @returns whether it did. */
-  look(at: number): boolean {
-    const us = at - this.sinceAt;
-    if (us < STATE_INTERVAL_US) return false;
-    this.sinceAt = at;
-    if (us === Number.POSITIVE_INFINITY) return false;
+  /**
+   * Publishes intervals that are over, whatever came when they were asked for: what is counted in one lies before its end. A
+   * module in which nothing finished keeps its row.
+   * @returns how many intervals are over.
+   */
+  look(at: number): number {
+    if (at < this.endsAt) return this.intervals;
+    if (Number.isNaN(this.endsAt)) {
+      this.endsAt = at + STATE_INTERVAL_US;
+      return 0;
+    }
     const { board, sums, values } = this;
     for (let module = 0; module < board.rows; module++) {
       const first = module * SUMS;
       const ended = sums[first + ENDED]!;
       const done = sums[first + DONE]!;
       if (done === 0) continue;
-      values[0] = (1e6 * ended) / us;
-      values[1] = (1e6 * done) / us;
+      values[0] = (1e6 * ended) / STATE_INTERVAL_US;
+      values[1] = (1e6 * done) / STATE_INTERVAL_US;
       values[2] = sums[first + GIVEN_UP]! / ended;
       values[3] = sums[first + QUEUE_US]! / done;
       values[4] = sums[first + RUN_US]! / done;
       values[5] = sums[first + SIZES]! / sums[first + RAN]!;
-      board.publish(module, values, at);
-      sums.fill(0, first, first + SUMS);
+      board.publish(module, values, this.endsAt);
     }
-    return true;
+    sums.fill(0);
+    const over = 1 + Math.floor((at - this.endsAt) / STATE_INTERVAL_US);
+    this.endsAt += over * STATE_INTERVAL_US;
+    this.intervals += over;
+    return this.intervals;
   }
 }

@@ -72,14 +72,15 @@ export class System {
   partEnded(tag: number, outcome: number, reason: number, cameAt: number, execStartAt: number, at: number): void {
     const { flow, states } = this.lines[System.pipelineOf(tag)]!;
     const part = System.partOf(tag);
-    states.ended(flow.moduleOf(part), outcome, cameAt, execStartAt, at);
+    if (flow.isAwaited(part)) states.ended(flow.moduleOf(part), outcome, cameAt, execStartAt, at);
     flow.ended(part, outcome, reason, at);
   }
 
   /** A part ran in a batch of this size. */
-  partRan(tag: number, size: number): void {
+  partRan(tag: number, size: number, at: number): void {
     const { flow, states } = this.lines[System.pipelineOf(tag)]!;
-    states.ran(flow.moduleOf(System.partOf(tag)), size);
+    const part = System.partOf(tag);
+    if (flow.isAwaited(part)) states.ran(flow.moduleOf(part), size, at);
   }
 
   /** Carries out what is to be done next in all pipelines. */
@@ -102,6 +103,8 @@ class Line implements FlowDriver {
   readonly states: ModuleStates;
   private readonly system: System;
   private readonly number: number;
+  /** Of the modules' states, that budgets know. */
+  private intervals = 0;
   private readonly place: PipelinePlace;
   private readonly driver: PipelineDriver;
   /** By part: its request in the scheduler of its module, while it is there. */
@@ -118,7 +121,10 @@ class Line implements FlowDriver {
   }
 
   look(at: number): void {
-    if (this.states.look(at)) this.place.budgets.published(this.states.board, at);
+    const intervals = this.states.look(at);
+    if (intervals === this.intervals) return;
+    this.intervals = intervals;
+    this.place.budgets.published(this.states.board, at);
   }
 
   submit(part: Part, at: number): void {

@@ -3,6 +3,7 @@
  * behind it, and a second count of everything, kept by its clients.
  */
 import type { AcceleratorGroupSpec, ModelSpec } from "../../src/config/model.js";
+import { parsePipelineFile } from "../../src/config/server/pipelines/pipeline-file.js";
 import { durationUs } from "../../src/core/time.js";
 import { REFUSALS } from "../../src/serve/endings.js";
 import { profileOfEmulated } from "../../src/serve/models/model-profile.js";
@@ -11,6 +12,7 @@ import { silentLog } from "../../src/serve/observation/log.js";
 import { Server } from "../../src/serve/server.js";
 import { ProcessPool } from "../../src/serve/workers/process-pool.js";
 import { stream, type Uniform } from "../../src/sim/random.js";
+import { BUDGET_RULES } from "../../src/system/budget.js";
 import { type ErrorDetails, ServingError } from "../../src/wire/serving-error.js";
 import { fp32, group, modelSpec } from "../fakes/fake-server.js";
 import { NO_FAULTS, type Poison, poisoned, VirtualWorkers, type WorkerFaults } from "../fakes/virtual-workers.js";
@@ -48,7 +50,11 @@ export class VirtualServer {
   private readonly draw: Uniform;
   private isOpen = true;
 
-  constructor(readonly seed: number) {
+  /** @param hasPipeline a pipeline over its models is served, too, and called as they are. */
+  constructor(
+    readonly seed: number,
+    private readonly hasPipeline = false,
+  ) {
     const shape = stream(seed, "shape");
     const cost = stream(seed, "cost");
     const late = stream(seed, "late");
@@ -63,6 +69,7 @@ export class VirtualServer {
     });
     this.groups = drawGroups(shape);
     const emulated = drawModels(shape, this.groups);
+    const pipeline = drawPipeline(stream(seed, "pipeline"), emulated.length);
     this.specs = emulated.map(({ spec }) => spec);
     const times = new Map(emulated.map(({ spec, twin }) => [spec.name, new ModelTimes(spec, profileOfEmulated(twin))]));
     this.workers = new VirtualWorkers(this.clock, stream(seed, "workers"), ({ name }, size) =>
@@ -96,6 +103,11 @@ export class VirtualServer {
         read: (name) => [{ ...this.specs.find((spec) => spec.name === name)! }],
         times: async ({ name }) => times.get(name)!,
       },
+      pipelines: {
+        pipelines: () => (hasPipeline ? [PIPELINE] : []),
+        isPipeline: (name) => hasPipeline && name === PIPELINE,
+        readPipeline: () => ({ folder: "", read: parsePipelineFile(pipeline, "p/pipeline.yaml") }),
+      },
     });
   }
 
@@ -103,7 +115,8 @@ export class VirtualServer {
   async start(): Promise<void> {
     const loaded = this.server
       .start()
-      .then(() => Promise.all(this.specs.map(({ name }) => this.server.load(name, {}))));
+      .then(() => Promise.all(this.specs.map(({ name }) => this.server.load(name, {}))))
+      .then(() => (this.hasPipeline ? this.server.load(PIPELINE, {}) : undefined));
     await this.until(loaded);
     this.workers.faults = this.faults;
   }
@@ -151,9 +164,12 @@ export class VirtualServer {
   call(changes: { model?: string; timeoutMs?: number; isPlain?: boolean } = {}): Call {
     const { draw, clock, specs } = this;
     const { isPlain = false } = changes;
-    const spec = specs.find(({ name }) => name === changes.model) ?? specs[Math.floor(draw() * specs.length)]!;
+    const named = specs.find(({ name }) => name === changes.model);
+    const spec = named ?? specs[Math.floor(draw() * specs.length)]!;
+    const isWhole = this.hasPipeline && changes.model === undefined && draw() < 0.5;
+    const model = isWhole ? PIPELINE : spec.name;
     const receivedAt = clock.now();
-    const own = spec.sloUs ?? spec.defaultTimeoutUs;
+    const own = isWhole ? PIPELINE_SLO_MS * MS : (spec.sloUs ?? spec.defaultTimeoutUs);
     // From less than a run alone takes to far more than is needed; some are over when they come.
     const timeoutUs =
       changes.timeoutMs !== undefined
@@ -163,7 +179,7 @@ export class VirtualServer {
           : Math.ceil(draw() ** 2 * 300 * MS);
     const call: Call = {
       id: this.calls.length,
-      model: spec.name,
+      model,
       deadlineAt: receivedAt + (timeoutUs ?? own),
       end: "open",
       reason: "",
@@ -184,7 +200,7 @@ export class VirtualServer {
     try {
       const cancel = this.server.infer(
         {
-          model: spec.name,
+          model,
           version: "",
           id: "",
           inputs: [input],
@@ -236,6 +252,11 @@ export class VirtualServer {
       const { name, count } = this.groups[Math.floor(draw() * this.groups.length)]!;
       this.pool.resize(name, 1 + Math.floor(draw() * count));
     } else if (dice < 0.9) this.stall(draw() * this.stallUs);
+    else if (this.hasPipeline && dice < 0.95) this.server.load(PIPELINE, {}).catch(ignored);
+    else if (this.hasPipeline) {
+      this.server.unload(PIPELINE).catch(ignored);
+      clock.in(draw() * 40 * MS, () => this.server.load(PIPELINE, {}).catch(ignored));
+    }
   }
 
   private stall(us: number): void {
@@ -259,23 +280,30 @@ export class VirtualServer {
   }
 
   /** Requests that the metrics count, by outcome and by reason; and calls refused before they were requests. */
-  async counted(): Promise<{ ended: Map<string, number>; refused: number; batches: number }> {
+  async counted(family = "rubato_requests_total"): Promise<{
+    ended: Map<string, number>;
+    refused: number;
+    batches: number;
+    parts: number;
+  }> {
     const ended = new Map<string, number>();
     let refused = 0;
     let batches = 0;
+    let parts = 0;
     const text = await this.server.metrics();
     for (const line of text.split("\n")) {
       const value = Number(line.slice(line.lastIndexOf(" ") + 1));
-      if (line.startsWith("rubato_requests_refused_total{")) refused += value;
+      if (line.startsWith("rubato_pipeline_parts_total{")) parts += value;
+      else if (line.startsWith("rubato_requests_refused_total{")) refused += value;
       else if (line.startsWith("rubato_batches_ended_total{") && line.includes('outcome="finished"')) batches += value;
-      else if (line.startsWith("rubato_requests_total{")) {
+      else if (line.startsWith(`${family}{`)) {
         const outcome = /outcome="([^"]*)"/.exec(line)![1]!;
         const reason = /reason="([^"]*)"/.exec(line)![1]!;
         const key = reason === "" ? outcome : `${outcome}: ${reason}`;
         ended.set(key, (ended.get(key) ?? 0) + value);
       }
     }
-    return { ended, refused, batches };
+    return { ended, refused, batches, parts };
   }
 }
 
@@ -321,6 +349,33 @@ function drawModels(draw: Uniform, groups: readonly AcceleratorGroupSpec[]): { s
     const isEmulated = own.kind === "emulated";
     return { twin, spec: isEmulated ? twin : { ...twin, platform: "onnx_onnxv1", emulated: null } };
   });
+}
+
+export const PIPELINE = "p";
+const PIPELINE_SLO_MS = 150;
+
+/** Modules over the models, some of which meet again; each passes on what it got. */
+function drawPipeline(draw: Uniform, models: number): string {
+  const count = 1 + Math.floor(draw() * 5);
+  const soft: boolean[] = [];
+  const lines = Array.from({ length: count }, (_, id) => {
+    const pres = new Set(id === 0 ? [] : [Math.floor(draw() * id), Math.floor(draw() * id)]);
+    const [pre] = pres;
+    soft.push(id < count - 1 && draw() < 0.2);
+    const from = pre === undefined || soft[pre] ? "" : `module: s${pre}, `;
+    const tensor = from === "" ? "x" : "y";
+    const model = `m${Math.floor(draw() * models)}`;
+    return `  - { id: ${id}, name: s${id}, model: ${model}, pres: [${[...pres]}], soft: ${soft[id]}, inputs: { x: { ${from}tensor: ${tensor} } } }`;
+  });
+  return [
+    `slo_ms: ${PIPELINE_SLO_MS}`,
+    `budget: ${BUDGET_RULES[Math.floor(draw() * BUDGET_RULES.length)]}`,
+    `queue: { requests_max: ${draw() < 0.3 ? 3 : 1000}, bytes_max: ${draw() < 0.3 ? 60 : 1_000_000} }`,
+    "modules:",
+    ...lines,
+    `outputs: { y: { module: s${count - 1}, tensor: y } }`,
+    "",
+  ].join("\n");
 }
 
 /** Most seeds have some faults; each has its own mix. */

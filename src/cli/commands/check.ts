@@ -9,7 +9,7 @@ import { readSource } from "../../config/source.js";
 import { isModel, looksLikeRepository } from "../../serve/repository/repository.js";
 import { type CheckSettings, fileKindOf, plural, SERVER_KIND, unknownKind } from "../file-kinds.js";
 import { type Output, writeJson } from "../output.js";
-import { checkModels, type ModelWords } from "../repository-check.js";
+import { checkModels, type ModelWords, type PipelineWords } from "../repository-check.js";
 import { CONFIG_OPTION, serverConfigOf } from "../server-config.js";
 import { renderTable } from "../table.js";
 
@@ -26,6 +26,7 @@ interface Checked {
   readonly problems: readonly (ConfigIssue & { readonly file: string })[];
   /** Of a repository: what was understood of each model, and what is asked for and not done. */
   readonly models?: readonly ModelWords[];
+  readonly pipelines?: readonly PipelineWords[];
   readonly warnings?: readonly string[];
 }
 
@@ -33,7 +34,7 @@ export function checkCommand(output: Output): Command {
   return new Command("check")
     .summary("validate a scenario, a configuration or a repository")
     .description(
-      "Validates a scenario, a server configuration or a model's rubato.yaml, recognised by its content; a model " +
+      "Validates a scenario, a server configuration, a model's rubato.yaml or a pipeline, recognised by its content; a model " +
         "repository; or every such file of a folder. Traces and replays that a scenario names are read, too, and models " +
         "are held against the server's configuration, as loading does. Says what each describes, or every problem with " +
         "file, field, bound and value.",
@@ -64,8 +65,9 @@ Examples:
         const rows = checked.filter(({ ok }) => ok).map(({ file, kind, summary }) => ["ok", file, kind!, summary!]);
         const columns = [{ title: "" }, { title: "file" }, { title: "kind" }, { title: "what" }];
         if (rows.length > 0) output.result(renderTable(columns, rows));
-        for (const { models = [], warnings = [] } of checked) {
-          if (models.length > 0) output.result(renderModels(models));
+        for (const { models = [], pipelines = [], warnings = [] } of checked) {
+          if (models.length > 0) output.result(renderWords(MODEL_TITLES, models));
+          if (pipelines.length > 0) output.result(renderWords(PIPELINE_TITLES, pipelines));
           for (const warning of warnings) output.note(`warning: ${warning}`);
         }
       }
@@ -133,26 +135,31 @@ function modelsOf({ file, kind, ok }: Checked): readonly Checked[] {
 
 function checkFolder(folder: string, server: () => ServerConfig): Checked {
   try {
-    const { models, warnings, problems } = checkModels(folder, server());
+    const { models, pipelines, warnings, problems } = checkModels(folder, server());
     const groups = [...new Set(models.map(({ group }) => group))].sort();
     const ok = problems.length === 0;
     const summary = ok
-      ? `${plural(new Set(models.map(({ model }) => model)).size, "model")}, groups ${groups.join(", ")}`
+      ? [
+          plural(new Set(models.map(({ model }) => model)).size, "model"),
+          ...(pipelines.length === 0 ? [] : [plural(pipelines.length, "pipeline")]),
+          `groups ${groups.join(", ")}`,
+        ].join(", ")
       : null;
     const located = problems.map((problem) => ({ file: folder, ...problem }));
-    return { file: folder, kind: "repository", ok, summary, problems: located, models, warnings };
+    return { file: folder, kind: "repository", ok, summary, problems: located, models, pipelines, warnings };
   } catch (error) {
     return failed(folder, "repository", error);
   }
 }
 
-function renderModels(models: readonly ModelWords[]): string {
-  const titles = ["model", "version", "batches", "variable axes", "deadline", "policy", "group"];
-  return renderTable(
+const MODEL_TITLES = ["model", "version", "batches", "variable axes", "deadline", "policy", "group"];
+const PIPELINE_TITLES = ["pipeline", "modules", "inputs", "outputs", "deadline", "budget"];
+
+const renderWords = (titles: readonly string[], words: readonly object[]): string =>
+  renderTable(
     titles.map((title) => ({ title })),
-    models.map((words) => Object.values(words)),
+    words.map((each) => Object.values(each)),
   );
-}
 
 /** Null if the file is of no known kind. */
 function checkFile(file: string, settings: CheckSettings): Checked | null {

@@ -1,8 +1,9 @@
 import type { ModelSpec } from "../../config/model.js";
-import type { ModelStatistics, StatisticDuration } from "../gateway.js";
+import type { ModelStatistics } from "../gateway.js";
 import type { AcceleratorGroup } from "../groups/accelerator-group.js";
 import { DelayMeter } from "../groups/delay-meter.js";
 import type { ModelCells } from "../observation/metrics.js";
+import { ModelCounts } from "./model-counts.js";
 import type { ModelTimes } from "./model-times.js";
 import type { RunRatio } from "./run-ratio.js";
 
@@ -31,38 +32,6 @@ export interface ServedQueue {
   lastUsedAt: number;
 }
 
-class Sum {
-  count = 0;
-  ns = 0;
-  add(us: number, count = 1): void {
-    this.count += count;
-    this.ns += Math.round(us * 1000) * count;
-  }
-  read(): StatisticDuration {
-    return { count: this.count, ns: this.ns };
-  }
-}
-
-class BatchSums {
-  readonly input = new Sum();
-  readonly infer = new Sum();
-  readonly output = new Sum();
-}
-
-/** What Triton's statistics say of a model. */
-class ModelCounts {
-  lastInferenceMs = 0;
-  inferences = 0;
-  executions = 0;
-  readonly success = new Sum();
-  readonly fail = new Sum();
-  readonly queue = new Sum();
-  readonly input = new Sum();
-  readonly infer = new Sum();
-  readonly output = new Sum();
-  readonly bySize = new Map<number, BatchSums>();
-}
-
 /** A model that takes requests, with its queues and counts. */
 export class ServedModel {
   readonly spec: ModelSpec;
@@ -78,7 +47,7 @@ export class ServedModel {
   batches = 0;
   /** Takes no new requests; what it has is served. */
   isLeaving = false;
-  private readonly counts: ModelCounts;
+  readonly counts: ModelCounts;
   private readonly waiting: (() => void)[] = [];
 
   /** @param before the same model on another group, whose counts go on. */
@@ -113,53 +82,7 @@ export class ServedModel {
     for (const resolve of this.waiting.splice(0)) resolve();
   }
 
-  /** @param wallMs Milliseconds since the epoch: Triton's unit for this one field. */
-  countExecution(size: number, inputUs: number, inferUs: number, outputUs: number, wallMs: number): void {
-    const { counts } = this;
-    counts.executions++;
-    counts.inferences += size;
-    counts.lastInferenceMs = wallMs;
-    counts.input.add(inputUs, size);
-    counts.infer.add(inferUs, size);
-    counts.output.add(outputUs, size);
-    let sums = counts.bySize.get(size);
-    if (sums === undefined) {
-      sums = new BatchSums();
-      counts.bySize.set(size, sums);
-    }
-    sums.input.add(inputUs);
-    sums.infer.add(inferUs);
-    sums.output.add(outputUs);
-  }
-
-  countRequest(isSuccess: boolean, totalUs: number, queueUs: number): void {
-    const { counts } = this;
-    (isSuccess ? counts.success : counts.fail).add(totalUs);
-    if (isSuccess) counts.queue.add(queueUs);
-  }
-
   statistics(): ModelStatistics {
-    const { counts } = this;
-    return {
-      name: this.spec.name,
-      version: this.spec.version,
-      lastInferenceMs: counts.lastInferenceMs,
-      inferenceCount: counts.inferences,
-      executionCount: counts.executions,
-      success: counts.success.read(),
-      fail: counts.fail.read(),
-      queue: counts.queue.read(),
-      computeInput: counts.input.read(),
-      computeInfer: counts.infer.read(),
-      computeOutput: counts.output.read(),
-      batches: [...counts.bySize.entries()]
-        .sort(([a], [b]) => a - b)
-        .map(([batchSize, sums]) => ({
-          batchSize,
-          computeInput: sums.input.read(),
-          computeInfer: sums.infer.read(),
-          computeOutput: sums.output.read(),
-        })),
-    };
+    return this.counts.statistics(this.spec.name, this.spec.version);
   }
 }

@@ -3,6 +3,7 @@ import { CLOSE_REASONS, DROP_REASONS, FAIL_CAUSES } from "../../core/outcome.js"
 import { SCALE_REASONS, type ScaleAdvice } from "../../scaling/advisor.js";
 import type { MetricsFormat } from "../gateway.js";
 import type { GroupScaling } from "../group-scaling.js";
+import { PipelineMetrics } from "./pipeline-metrics.js";
 import { PlacementMetrics } from "./placement-metrics.js";
 import {
   type CounterCell,
@@ -148,6 +149,7 @@ export class Metrics {
     "Workers that ended, by accelerator group and cause.",
   );
   readonly placement = new PlacementMetrics(this.registry);
+  readonly pipelines = new PipelineMetrics(this.registry, SECONDS);
 
   constructor(source: MetricsSource) {
     const { registry } = this;

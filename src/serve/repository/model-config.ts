@@ -29,7 +29,7 @@ const tensorMetadata = ({ name, datatype, shape, clientShape }: TensorSpec): Ten
 });
 
 export function modelMetadata(model: ModelSpec): ModelMetadata {
-  const properties: Record<string, string> = { policy: model.policy };
+  const properties: Record<string, string> = model.policy === "" ? {} : { policy: model.policy };
   if (model.sloUs !== null) properties.slo_us = String(model.sloUs);
   if (model.apps.length > 0) properties.apps = model.apps.join(",");
   return {
@@ -42,7 +42,11 @@ export function modelMetadata(model: ModelSpec): ModelMetadata {
   };
 }
 
-const BACKENDS: Record<ModelSpec["platform"], string> = { onnx_onnxv1: "onnxruntime", rubato_emulated: "rubato" };
+const BACKENDS: Record<ModelSpec["platform"], string> = {
+  onnx_onnxv1: "onnxruntime",
+  rubato_emulated: "rubato",
+  rubato_pipeline: "rubato",
+};
 
 function dataType(datatype: string): DataType {
   const name = `TYPE_${datatype === "BYTES" ? "STRING" : datatype}` as keyof typeof DataType;
@@ -95,7 +99,7 @@ export function modelConfig(model: ModelSpec): ModelConfig {
       dataType: dataType(output.datatype),
       dims: dims(model, output).map(BigInt),
     })),
-    instanceGroup: [{ name: model.group, count: 1, kind: ModelInstanceGroup_Kind.KIND_CPU }],
+    instanceGroup: model.group === "" ? [] : [{ name: model.group, count: 1, kind: ModelInstanceGroup_Kind.KIND_CPU }],
     ...(model.batchSizeMax > 0
       ? {
           schedulingChoice: {

@@ -33,6 +33,7 @@ export const CONFIG_NAMES = ["rubato.yaml", "config.pbtxt"] as const;
 /** Nearly these names: read by nobody, and meant to be. */
 const MISNAMED: readonly (readonly [RegExp, string])[] = [
   [/^rubato\.(ya?ml|json)$/i, "rubato.yaml"],
+  [/^pipelines?\.ya?ml$/i, "pipeline.yaml"],
   [/^config\.(pbtxt?|pbtext|textproto)(\.txt)?$/i, "config.pbtxt"],
 ];
 
@@ -110,7 +111,8 @@ function readDeclared(repository: string, folder: string, name: string): Declare
   return { file, fileName: `${name}/rubato.yaml`, triton, tritonName };
 }
 
-function readSmall(repository: string, file: string, shown: string): string | null {
+/** @returns null: there is no such file. @throws ServingError: it is too large, or lies elsewhere. */
+export function readSmall(repository: string, file: string, shown: string): string | null {
   if (!existsSync(file)) return null;
   insideOf(repository, file, shown, shown);
   const { size } = statSync(file);

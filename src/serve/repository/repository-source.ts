@@ -6,8 +6,10 @@ import { ModelTimes } from "../models/model-times.js";
 import { loadProfile, saveProfile } from "../models/profile-store.js";
 import { environmentOf, profileModel } from "../models/profiler.js";
 import type { Log } from "../observation/log.js";
+import type { PipelineSource } from "../pipelines/pipeline-table.js";
 import type { ProcessPool } from "../workers/process-pool.js";
-import { modelNames, readServable, servedBy } from "./repository.js";
+import { readPipelineFile } from "./pipeline-reader.js";
+import { hasPipeline, modelNames, pipelineNames, readServable, servedBy } from "./repository.js";
 
 export interface RepositorySourceOptions {
   readonly folder: string;
@@ -28,7 +30,7 @@ const OTHER_RUNS = 2;
 const OTHERS_HOLD = 3;
 
 /** The repository on disk, with profiles kept beside the models and measured where none fits this machine. */
-export class RepositorySource implements ModelSource {
+export class RepositorySource implements ModelSource, PipelineSource {
   private readonly pool: ProcessPool;
   private readonly log: Log;
   private readonly options: RepositorySourceOptions;
@@ -46,6 +48,18 @@ export class RepositorySource implements ModelSource {
   read(name: string): readonly ModelSpec[] {
     const { folder, host } = this.options;
     return readServable(folder, name, servedBy(host));
+  }
+
+  pipelines(): readonly string[] {
+    return pipelineNames(this.options.folder);
+  }
+
+  isPipeline(name: string): boolean {
+    return hasPipeline(this.options.folder, name);
+  }
+
+  readPipeline(name: string): ReturnType<PipelineSource["readPipeline"]> {
+    return readPipelineFile(this.options.folder, name);
   }
 
   async times(spec: ModelSpec): Promise<ModelTimes> {

@@ -6,12 +6,14 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../../config/model.js";
+import { type PipelineSpec, resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
 import { SERVER_CONFIG_NAME } from "../../config/server/server.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type HostLimits, hostProblem } from "../models/host-limits.js";
 import { isFolder } from "./model-location.js";
 import { CONFIG_NAMES, type ReaderOptions, readVersions, rightName } from "./model-reader.js";
 import { versionFolders } from "./model-versions.js";
+import { isPipelineFolder, readPipelineFile } from "./pipeline-reader.js";
 
 export interface RepositoryOptions extends ReaderOptions {
   /** Default 10,000. */
@@ -35,6 +37,7 @@ export interface RepositoryError {
 export interface Repository {
   /** Every version that is served. */
   readonly models: readonly ModelSpec[];
+  readonly pipelines: readonly PipelineSpec[];
   readonly errors: readonly RepositoryError[];
 }
 
@@ -47,6 +50,7 @@ const MODELS_MAX = 10_000;
  */
 export function readRepository(folder: string, options: RepositoryOptions = {}): Repository {
   const names = modelNames(folder, options.modelsMax);
+  const pipelines: PipelineSpec[] = [];
   const models: ModelSpec[] = [];
   const errors: RepositoryError[] = [];
   for (const name of names) {
@@ -56,7 +60,18 @@ export function readRepository(folder: string, options: RepositoryOptions = {}):
       errors.push({ name, version: "", message: (error as Error).message });
     }
   }
-  return { models, errors };
+  const modelOf = (name: string): ModelSpec | string =>
+    models.findLast((spec) => spec.name === name) ??
+    (names.includes(name) ? "it cannot be served" : "there is no such model");
+  for (const name of pipelineNames(folder, options.modelsMax)) {
+    try {
+      const { folder: own, read } = readPipelineFile(folder, name);
+      pipelines.push(resolvePipeline(name, own, read, modelOf));
+    } catch (error) {
+      errors.push({ name, version: "", message: (error as Error).message });
+    }
+  }
+  return { models, pipelines, errors };
 }
 
 /**
@@ -117,16 +132,24 @@ export function looksLikeRepository(folder: string): boolean {
 export function isModel(folder: string): boolean {
   return (
     CONFIG_NAMES.some((file) => existsSync(path.join(folder, file))) ||
+    isPipelineFolder(folder) ||
     versionFolders(folder).versions.some((version) => existsSync(path.join(folder, version, "model.onnx")))
   );
 }
 
 /**
- * Names of all folders that are, or fail to be, models.
+ * Names of all folders that are, or fail to be, models; those of pipelines are not among them.
  *
  * @throws ServingError invalid-argument when the folder cannot be read or holds more than `limit` models.
  */
-export function modelNames(folder: string, limit = MODELS_MAX): string[] {
+export const modelNames = (folder: string, limit = MODELS_MAX): string[] =>
+  servableNames(folder, limit).filter((name) => !isPipelineFolder(path.join(folder, name)));
+
+/** Names of all folders that are, or fail to be, pipelines. @throws as `modelNames`. */
+export const pipelineNames = (folder: string, limit = MODELS_MAX): string[] =>
+  servableNames(folder, limit).filter((name) => isPipelineFolder(path.join(folder, name)));
+
+function servableNames(folder: string, limit: number): string[] {
   const names = subfolders(folder).flatMap((name) => namesIn(folder, name));
   if (names.length > limit)
     throw new ServingError("invalid-argument", `${folder}: must hold at most ${limit} models; was ${names.length}`);
@@ -134,7 +157,14 @@ export function modelNames(folder: string, limit = MODELS_MAX): string[] {
 }
 
 /** Whether a model of this name is in the list; looks at its own folder alone. */
-export function hasModel(folder: string, name: string): boolean {
+export const hasModel = (folder: string, name: string): boolean =>
+  isServable(folder, name) && !isPipelineFolder(path.join(folder, name));
+
+/** Whether a pipeline of this name is in the list. */
+export const hasPipeline = (folder: string, name: string): boolean =>
+  isServable(folder, name) && isPipelineFolder(path.join(folder, name));
+
+function isServable(folder: string, name: string): boolean {
   const [first = ""] = name.split("/");
   const isListed = first !== "" && !first.startsWith(".") && isFolder(path.join(folder, first));
   return isListed && namesIn(folder, first).includes(name);
@@ -149,7 +179,9 @@ function namesIn(folder: string, name: string): string[] {
 
 /** Whether a folder has what makes it a model: a configuration, or a version. */
 const looksLikeModel = (folder: string): boolean =>
-  CONFIG_NAMES.some((file) => existsSync(path.join(folder, file))) || versionFolders(folder).versions.length > 0;
+  CONFIG_NAMES.some((file) => existsSync(path.join(folder, file))) ||
+  isPipelineFolder(folder) ||
+  versionFolders(folder).versions.length > 0;
 
 const subfolders = (folder: string): string[] =>
   list(folder).filter((name) => !name.startsWith(".") && isFolder(path.join(folder, name)));

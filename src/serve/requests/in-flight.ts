@@ -44,6 +44,8 @@ export class InFlight {
   private held: InferCall | null;
   private handler: InferHandler | null;
   readonly receivedAt: number;
+  /** Of the whole request, where this is a part of a pipeline's; else `receivedAt`. What its client is told counts from here. */
+  readonly askedAt: number;
   readonly byteLength: number;
   readonly traits: RequestTraits;
 
@@ -54,8 +56,10 @@ export class InFlight {
     this.held = call;
     this.handler = handler;
     this.receivedAt = call.receivedAt;
+    this.askedAt = call.part?.askedAt ?? call.receivedAt;
     this.byteLength = call.byteLength;
-    this.traits = call.traits ?? appTraits(model.spec.apps, call);
+    const traits = call.traits ?? appTraits(model.spec.apps, call);
+    this.traits = call.part === undefined ? traits : { ...traits, dueBy: call.part.dueBy };
   }
 
   get isOpen(): boolean {

@@ -42,6 +42,8 @@ export class LiveBatches {
   private readonly requests: LiveRequests;
   private readonly scheduler: LiveScheduler;
   private readonly onSettled: (model: ServedModel) => void;
+  /** All members of a batch were answered, and no turn of the scheduler has come yet. */
+  afterAnswers: () => void = () => {};
   /** By the number that the pool knows it by. */
   private readonly running = new Map<number, Running>();
   private nextBatch = 1;
@@ -182,6 +184,7 @@ export class LiveBatches {
     this.scheduler.finished(queue.model.group.index, batch, startedAt, finishedAt);
     for (let index = 0; index < members.length; index++)
       this.requests.executed(members[index]!, startedAt, finishedAt, variant, event.outputs[index]!, now);
+    this.afterAnswers();
     this.measure(running, event, now);
   }
 
@@ -198,7 +201,7 @@ export class LiveBatches {
     const answeredUs = Math.max(0, this.clock.now() - event.finishedAt);
     group.finished(running, event.startedAt, execUs, answeredUs, model.meter);
     if (model.meter.look(now)) this.models.tellDelays(model);
-    model.countExecution(members.length, event.inputUs, execUs, event.outputUs, this.clock.wallMs());
+    model.counts.ran(members.length, event.inputUs, execUs, event.outputUs, this.clock.wallMs());
   }
 
   failed(event: PoolEvent & { kind: "failed" }): void {

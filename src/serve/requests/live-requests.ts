@@ -12,7 +12,7 @@ import {
   isRefusal,
 } from "../../core/outcome.js";
 import type { Clock } from "../../wire/clock/clock.js";
-import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
+import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import { dropEnding, failEnding, LATE_ENDING, type Refusal } from "../endings.js";
 import type { InferCall, InferHandler } from "../gateway.js";
@@ -21,6 +21,7 @@ import type { ServedModel } from "../models/served-model.js";
 import type { ServedModels, Share } from "../models/served-models.js";
 import type { Metrics } from "../observation/metrics.js";
 import type { Tracer } from "../observation/tracing.js";
+import { deadlineOf } from "./deadline.js";
 import { DeadlineTimers } from "./deadline-timers.js";
 import { InFlight } from "./in-flight.js";
 import { endingError, failError, limitError, refusalError } from "./request-errors.js";
@@ -72,7 +73,7 @@ export class LiveRequests {
     return this.slots.used;
   }
 
-  /** From now on every call is refused as draining. */
+  /** From now on every call is refused as draining, but for parts of requests that were let in. */
   refuseAll(): void {
     this.isRefusing = true;
   }
@@ -87,8 +88,9 @@ export class LiveRequests {
   /** @returns cancels it. @throws ServingError what is refused at once. */
   infer(model: ServedModel, call: InferCall, share: Share, handler: InferHandler): () => void {
     const { spec } = model;
-    const deadline = deadlineOf(model, call);
-    if (this.isRefusing) throw this.refusal("draining", model);
+    const deadline = call.part?.deadline ?? deadlineOf(spec, call);
+    // What was let in goes on.
+    if (this.isRefusing && call.part === undefined) throw this.refusal("draining", model);
     if (model.isLeaving) throw this.refusal("unloading", model);
     if (model.group.isDeserted) throw this.refusal("no-accelerator", model);
     if (model.bytes > 0 && model.bytes + call.byteLength > spec.queueBytesMax)
@@ -163,10 +165,9 @@ export class LiveRequests {
     }
     const { name, version } = request.model.spec;
     const wanted = outputsFor(request.call!, outputs);
-    request.reply(
-      { model: name, version, outputs: wanted, parameters: variant === 0 ? NO_PARAMETERS : { variant } },
-      now,
-    );
+    const parameters = variant === 0 ? NO_PARAMETERS : { variant };
+    const ran = { startedAt, size: request.batchSize };
+    request.reply({ model: name, version, outputs: wanted, parameters, ran }, now);
   }
 
   /** Its batch failed: it waits, unless the scheduler ends it. */
@@ -264,7 +265,7 @@ export class LiveRequests {
     }
     if (request.end !== "cancelled") {
       const queueUs = request.dispatchedAt < 0 ? totalUs : request.dispatchedAt - request.receivedAt;
-      model.countRequest(request.end === "replied", totalUs, queueUs);
+      model.counts.ended(request.end === "replied", totalUs, queueUs);
     }
     model.group.load.ended(request.queue, name, why);
     if (request.trace !== null) this.tracer?.end(request, name, why, at);
@@ -284,23 +285,6 @@ function endWait(request: InFlight): void {
   model.queued--;
   model.group.waits(-request.workUs);
   request.workUs = 0;
-}
-
-function deadlineOf({ spec }: ServedModel, call: InferCall): number {
-  if (call.timeoutUs !== null && call.timeoutUs > spec.timeoutMaxUs)
-    throw new ServingError(
-      "invalid-argument",
-      `parameter 'timeout' for model '${spec.name}' must be at most ${spec.timeoutMaxUs} microseconds; was ${call.timeoutUs}`,
-      { reason: "timeout-out-of-range" },
-    );
-  const deadline = call.receivedAt + timeoutOf(spec, call);
-  return Math.min(deadline, call.transportDeadlineAt ?? Number.POSITIVE_INFINITY);
-}
-
-function timeoutOf(spec: ServedModel["spec"], { timeoutUs }: InferCall): number {
-  const own = spec.sloUs ?? spec.defaultTimeoutUs;
-  if (timeoutUs === null || spec.timeoutOverride === "never") return own;
-  return spec.timeoutOverride === "shorten" ? Math.min(own, timeoutUs) : timeoutUs;
 }
 
 const NO_PARAMETERS = Object.freeze({});

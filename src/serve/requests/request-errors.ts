@@ -16,13 +16,20 @@ export function endingError(
   text = ending.text,
 ): ServingError {
   const { model } = request;
-  const deadlineUs = request.deadline - request.receivedAt;
-  const estimate = answerEstimate(request, now);
-  const { estimateUs, estimateSpreadUs } = estimate;
+  const { askedAt, receivedAt } = request;
+  const deadlineUs = request.deadline - askedAt;
+  const { estimateUs: ownUs, estimateSpreadUs } = answerEstimate(request, now);
+  const estimateUs = ownUs + receivedAt - askedAt;
   return new ServingError(
     ending.code,
     `model '${model.spec.name}': ${text} (deadline ${deadlineUs} us, estimate ${estimateUs} us, give or take ${estimateSpreadUs})`,
-    { reason, ...estimate, deadlineUs, ...(ending.retryAfter ? { retryAfterS: retryAfterS(model.group, now) } : {}) },
+    {
+      reason,
+      estimateUs,
+      estimateSpreadUs,
+      deadlineUs,
+      ...(ending.retryAfter ? { retryAfterS: retryAfterS(model.group, now) } : {}),
+    },
   );
 }
 
@@ -45,14 +52,17 @@ export function limitError(
 ): ServingError {
   const ending = dropEnding(reason);
   const { spec } = model;
+  const askedAt = call.part?.askedAt ?? call.receivedAt;
+  const { estimateUs, estimateSpreadUs } = entryEstimate(model, null, call.receivedAt, now);
   const limit =
     reason === DROP_BYTES_FULL
       ? `must be at most ${spec.queueBytesMax} bytes; was ${model.bytes + call.byteLength}`
       : `must be at most ${spec.queueRequestsMax} requests; was ${model.queued + 1}`;
   return new ServingError(ending.code, `model '${spec.name}': ${ending.text}: ${limit}`, {
     reason: DROP_REASONS[reason]!,
-    ...entryEstimate(model, null, call.receivedAt, now),
-    deadlineUs: deadline - call.receivedAt,
+    estimateUs: estimateUs + call.receivedAt - askedAt,
+    estimateSpreadUs,
+    deadlineUs: deadline - askedAt,
     retryAfterS: retryAfterS(model.group, now),
   });
 }

@@ -246,7 +246,8 @@ export class SchedulerLoop {
         break;
       case LOG_TRAITS:
         this.applyArrival(rows, from, 2);
-        this.wakeDue(rows[from + 2]!);
+        // With a budget it is a part of a pipeline's request: what one module hands on at once comes at once to the next.
+        if (rows[from + 5]! === Number.POSITIVE_INFINITY) this.wakeDue(rows[from + 2]!);
         return 2;
       case LOG_CANCELLED:
         if (this.slotHandle[said]! < 0) return 1; // It ended while the cancellation was on its way.

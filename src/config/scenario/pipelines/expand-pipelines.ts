@@ -3,9 +3,9 @@ import { type DurationUs, durationUs, sloUsFromMs } from "../../../core/time.js"
 import { type BudgetRule, Budgets } from "../../../system/budget.js";
 import { type ModuleSpec, Pipeline } from "../../../system/pipeline.js";
 import { nearest } from "../../config-error.js";
+import { moduleSpecs } from "../../pipeline-modules.js";
 import type { IssueList } from "../../source.js";
 import type { Scenario } from "../scenario-schema.js";
-import type { ScenarioModule } from "./pipeline-schema.js";
 
 export interface ExpandedModule extends ModuleSpec {
   /** Index of its model. */
@@ -24,20 +24,6 @@ export interface ExpandedPipeline {
   readonly rateRps: number;
   readonly budget: BudgetRule;
   readonly modules: readonly ExpandedModule[];
-}
-
-/** Subs that are not written follow from the others' pres. */
-export function moduleSpecs(modules: readonly ScenarioModule[]): ModuleSpec[] {
-  return modules.map(({ id, name, pres, subs, soft, fan_out: fanOut, join, branch }) => ({
-    id,
-    name,
-    pres,
-    subs: subs ?? modules.filter((other) => other.pres.includes(id)).map((other) => other.id),
-    isSoft: soft,
-    fansOut: fanOut !== undefined,
-    joins: join,
-    branches: branch !== undefined,
-  }));
 }
 
 /** @param rateOf by index of the pipeline. @param models names of all models, copies made. */

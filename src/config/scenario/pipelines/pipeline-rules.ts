@@ -1,11 +1,11 @@
 /** Rules between the fields of groups and pipelines, which their schemas cannot say. */
 import { pipelineProblems } from "../../../system/pipeline.js";
 import { type FieldPath, nearest } from "../../config-error.js";
+import { moduleSpecs } from "../../pipeline-modules.js";
 import { validatePolicyOptions } from "../../policy-options.js";
 import type { IssueList } from "../../source.js";
 import type { Scenario } from "../scenario-schema.js";
 import { innerModels } from "./entrances.js";
-import { moduleSpecs } from "./expand-pipelines.js";
 import type { ScenarioModule } from "./pipeline-schema.js";
 
 export function checkGroups(scenario: Scenario, issues: IssueList): void {

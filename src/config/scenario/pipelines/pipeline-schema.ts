@@ -1,31 +1,16 @@
 /** Groups and pipelines of a scenario: several schedulers, and requests that go from one to the next. */
 import { z } from "zod";
-import { BUDGET_RULES } from "../../../system/budget.js";
 import { MODULES_MAX } from "../../../system/pipeline.js";
 import { PIPELINES_MAX } from "../../../system/system.js";
+import { budgetField, moduleFields } from "../../pipeline-modules.js";
 import { nameSchema } from "../name.js";
 
 /** Parts that one request may make in one module. */
 export const PARTS_MAX = 1000;
 
-const id = z.int().min(0).max(1_000_000);
-
 const moduleSchema = z.strictObject({
-  id: id.describe("Unique in the pipeline; what pres and subs name."),
-  name: nameSchema.describe("Unique in the pipeline; shown in reports as pipeline/name."),
+  ...moduleFields,
   model: nameSchema.optional().describe("The model of `models` that it runs. Default: the one of its name."),
-  pres: z
-    .array(id)
-    .max(MODULES_MAX)
-    .default([])
-    .describe("Ids of the modules that lead to it; none: requests begin here."),
-  subs: z
-    .array(id)
-    .max(MODULES_MAX)
-    .optional()
-    .describe(
-      "Ids of the modules that it leads to. Default: those that name it in pres; where both are given they must agree.",
-    ),
   fan_out: z
     .union([
       z.int().min(0).max(PARTS_MAX),
@@ -61,12 +46,6 @@ const moduleSchema = z.strictObject({
     .describe(
       "A request takes one of the subs, in their order with these probabilities (their sum is 1). Default: all subs.",
     ),
-  soft: z
-    .boolean()
-    .default(false)
-    .describe(
-      "May be missing: dropped or failed, it does not end the request; what follows goes on with a default value.",
-    ),
 });
 
 export const pipelineSchema = z.strictObject({
@@ -78,14 +57,7 @@ export const pipelineSchema = z.strictObject({
     .describe("Milliseconds from arrival to the one deadline of the whole request."),
   share: z.number().gt(0).max(1e6).optional().describe("As models[].share."),
   rate_rps: z.number().min(0).max(1e8).optional().describe("As models[].rate_rps."),
-  budget: z
-    .enum(BUDGET_RULES)
-    .default("share")
-    .describe(
-      "What the queue of a module must reach, of the request's one deadline. share: its share of the time that is left, by the " +
-        "times of one request in the modules from here on, along the longest way; measured: the same by the times that parts took " +
-        "in the modules in the last second or so; rest: all but the times of one request of the modules after it; whole: the deadline itself, as if nothing followed.",
-    ),
+  budget: budgetField,
   modules: z
     .array(moduleSchema)
     .min(1)

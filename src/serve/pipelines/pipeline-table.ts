@@ -1,0 +1,261 @@
+/**
+ * Which pipelines there are and which are served. One is loaded once its models are; a load that fails leaves a served one as
+ * it was. Models that are loaded anew or moved serve its next parts, whose tensors are held against them like any call's.
+ */
+import type { ModelSpec } from "../../config/model.js";
+import { ModelFileError } from "../../config/server/model-file.js";
+import type { ReadPipeline } from "../../config/server/pipelines/pipeline-file.js";
+import { type PipelineSpec, resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
+import { columnOf } from "../../system/module-states.js";
+import { pause } from "../../wire/clock/clock.js";
+import { ServingError } from "../../wire/serving-error.js";
+import { REFUSALS } from "../endings.js";
+import type { ModelStatistics, RepositoryIndexEntry } from "../gateway.js";
+import type { Log } from "../observation/log.js";
+import type { PipelineMetrics, PipelineView } from "../observation/pipeline-metrics.js";
+import { LivePipeline, type PipelineHost } from "./live-pipeline.js";
+
+/** Where pipelines come from; given by whoever knows disks. */
+export interface PipelineSource {
+  /** Names of all pipelines of the repository, broken ones too. */
+  pipelines(): readonly string[];
+  isPipeline(name: string): boolean;
+  /** @throws ServingError, ModelFileError: what is wrong with it. */
+  readPipeline(name: string): { readonly folder: string; readonly read: ReadPipeline };
+}
+
+interface Listed {
+  state: RepositoryIndexEntry["state"];
+  reason: string;
+  served: LivePipeline | null;
+}
+
+const IDLE_LOOK_US = 10_000;
+
+export class PipelineTable implements PipelineView {
+  private readonly entries = new Map<string, Listed>();
+  /** Not served any more, or not as they were, and not yet at their end. */
+  private leaving: LivePipeline[] = [];
+  private readonly source: PipelineSource | null;
+  private readonly host: { -readonly [K in keyof PipelineHost]: PipelineHost[K] };
+  private readonly metrics: PipelineMetrics;
+  private readonly log: Log;
+  private isRefusing = false;
+
+  constructor(
+    source: PipelineSource | null,
+    host: Omit<PipelineHost, "isDraining">,
+    metrics: PipelineMetrics,
+    log: Log,
+  ) {
+    this.source = source;
+    this.host = { ...host, isDraining: false };
+    this.metrics = metrics;
+    this.log = log;
+    metrics.view = this;
+  }
+
+  /** Lists the repository; nothing is loaded. */
+  scan(): void {
+    for (const name of this.source?.pipelines() ?? [])
+      if (!this.entries.has(name)) this.entries.set(name, { state: "UNAVAILABLE", reason: "not loaded", served: null });
+  }
+
+  has(name: string): boolean {
+    return this.entries.has(name);
+  }
+
+  /** It is one, known or new. */
+  isListed(name: string): boolean {
+    return this.has(name) || this.source?.isPipeline(name) === true;
+  }
+
+  names(): readonly string[] {
+    return [...this.entries].filter(([, { served }]) => served !== null).map(([name]) => name);
+  }
+
+  specs(): ModelSpec[] {
+    return [...this.served()].map(({ spec }) => spec.client);
+  }
+
+  private *served(): Generator<LivePipeline> {
+    for (const { served } of this.entries.values()) if (served !== null) yield served;
+  }
+
+  /** @throws ServingError not-found or unavailable, naming pipeline and version. */
+  serving(name: string, version: string): LivePipeline {
+    const { served, state, reason: why } = this.entries.get(name)!;
+    if (served === null) throw refused(name, state === "LOADING" ? "loading" : "unloaded", why);
+    const { client } = served.spec;
+    if (version !== "" && version !== client.version)
+      throw new ServingError(
+        "not-found",
+        `Request for unknown model: '${name}' version ${version} is not found; version ${client.version} is served`,
+        { reason: "unknown-version" },
+      );
+    return served;
+  }
+
+  /** The one that serves a call. @throws ServingError as `serving`, and draining. */
+  entrance(name: string, version: string): LivePipeline {
+    if (this.isRefusing) throw refused(name, "draining", "");
+    return this.serving(name, version);
+  }
+
+  index(onlyReady: boolean): readonly RepositoryIndexEntry[] {
+    return [...this.entries].flatMap(([name, { state, reason, served }]) =>
+      onlyReady && state !== "READY" ? [] : { name, version: served?.spec.client.version ?? "", state, reason },
+    );
+  }
+
+  statistics(): readonly ModelStatistics[] {
+    return [...this.served()].map((pipeline) => pipeline.statistics());
+  }
+
+  /** Loads every pipeline listed; the others are served if one is broken. @returns how many failed. */
+  async loadAll(): Promise<number> {
+    let failed = 0;
+    for (const name of this.entries.keys())
+      await this.load(name, false).catch(() => {
+        failed++;
+      });
+    return failed;
+  }
+
+  /** Loads or reloads from disk. @param withModels models that are not served are loaded before. */
+  async load(name: string, withModels: boolean): Promise<void> {
+    const entry: Listed = this.entries.get(name) ?? { state: "UNKNOWN", reason: "", served: null };
+    if (entry.served === null) entry.state = "LOADING";
+    entry.reason = "";
+    try {
+      const { folder, read } = this.source!.readPipeline(name);
+      this.entries.set(name, entry);
+      if (withModels) await this.loadModels(read);
+      const spec = resolvePipeline(name, folder, read, (model) => this.modelOf(model));
+      const before = entry.served;
+      entry.served = this.create(spec);
+      entry.state = "READY";
+      entry.reason = entry.served.warning;
+      if (before !== null) this.leaving.push(before);
+      const modules = spec.modules.map(({ name: module, model }) => `${module} (${model})`);
+      this.log.info({ pipeline: name, modules }, "pipeline ready");
+      if (entry.reason !== "") this.log.warn({ pipeline: name }, entry.reason);
+    } catch (thrown) {
+      // What is wrong with a file is its owner's, as with models.
+      const error =
+        thrown instanceof ModelFileError
+          ? new ServingError("invalid-argument", thrown.message, { cause: thrown })
+          : ServingError.from(thrown);
+      entry.reason = error.message;
+      if (entry.served === null) entry.state = "UNAVAILABLE";
+      this.log.error({ pipeline: name, err: thrown }, "a pipeline could not be loaded");
+      throw error;
+    }
+  }
+
+  private async loadModels({ file }: ReadPipeline): Promise<void> {
+    const { models } = this.host;
+    // What is wrong with it is said when the pipeline is held against it.
+    for (const model of new Set(file.modules.map(({ name, model = name }) => model)))
+      if (typeof this.modelOf(model) === "string") await models.load(model).catch(() => {});
+  }
+
+  private modelOf(name: string): ModelSpec | string {
+    try {
+      return this.host.models.serving(name, "").spec;
+    } catch (error) {
+      return ServingError.from(error).message;
+    }
+  }
+
+  private create(spec: PipelineSpec): LivePipeline {
+    const { name } = spec.client;
+    const cells = this.metrics.ofPipeline(
+      name,
+      spec.modules.map((module) => module.name),
+    );
+    const leastUs = (module: number): number => {
+      const { group, times } = this.host.models.serving(spec.modules[module]!.model, "");
+      const { controlUs, dataUsPerRequest } = group.network;
+      return controlUs + dataUsPerRequest + times.us(1, null);
+    };
+    return new LivePipeline(spec, leastUs, cells, this.host);
+  }
+
+  /** Takes nothing new; resolves when what it had has ended. Its models stay. */
+  async unload(name: string): Promise<void> {
+    const entry = this.entries.get(name)!;
+    const { served } = entry;
+    if (served === null) return;
+    Object.assign(entry, { served: null, state: "UNLOADING" });
+    this.leaving.push(served);
+    while (served.live > 0) await pause(this.host.clock, IDLE_LOOK_US);
+    if (entry.state === "UNLOADING") Object.assign(entry, { state: "UNAVAILABLE", reason: "unloaded" });
+    this.log.info({ pipeline: name }, "pipeline unloaded");
+  }
+
+  /** What parts handed on is said now, and so meets the accelerator that they freed in one turn of the scheduler. */
+  settle(): void {
+    for (const pipeline of this.served()) pipeline.settle();
+    for (const pipeline of this.leaving) pipeline.settle();
+  }
+
+  // At the end
+
+  /** Requests in flight, of those that are leaving, too. */
+  get live(): number {
+    this.leaving = this.leaving.filter(({ live }) => live > 0);
+    let live = 0;
+    for (const pipeline of [...this.served(), ...this.leaving]) live += pipeline.live;
+    return live;
+  }
+
+  /** From now on every call is refused as draining; what is underway goes on. */
+  refuseAll(): void {
+    this.isRefusing = true;
+  }
+
+  /** From now on no module is begun any more. */
+  drain(): void {
+    this.host.isDraining = true;
+  }
+
+  // PipelineView
+
+  *pipelines() {
+    for (const [pipeline, { served }] of this.entries) {
+      const all = [
+        ...(served === null ? [] : [served]),
+        ...this.leaving.filter(({ spec }) => spec.client.name === pipeline),
+      ];
+      const sum = (of: (each: LivePipeline) => number): number => all.reduce((total, each) => total + of(each), 0);
+      yield { pipeline, inFlight: sum(({ live }) => live), bytes: sum(({ heldBytes }) => heldBytes) };
+    }
+  }
+
+  *modules() {
+    const now = this.host.clock.now();
+    for (const { spec, states } of this.served()) {
+      const row = states.board.blank();
+      for (const [index, { name }] of spec.modules.entries()) {
+        if (states.board.read(index, now, row) !== "fresh") continue;
+        const value = (column: Parameters<typeof columnOf>[0]): number => row.value(columnOf(column));
+        yield {
+          pipeline: spec.client.name,
+          module: name,
+          queueUs: value("queue_us"),
+          runUs: value("run_us"),
+          batchSize: value("batch_size"),
+        };
+      }
+    }
+  }
+}
+
+function refused(name: string, reason: "draining" | "loading" | "unloaded", why: string): ServingError {
+  const { code, text } = REFUSALS[reason];
+  return new ServingError(code, `pipeline '${name}': ${text}${why === "" ? "" : `: ${why}`}`, {
+    reason,
+    retryAfterS: 1,
+  });
+}
