@@ -131,39 +131,44 @@ outputs: { y: ${from("minus")}, twice: ${from("double")} }
     expect((await fetch(`${url}/v2/models/maths/versions/2/ready`)).status).toBe(404);
   }, 60_000);
 
-  test("the pipeline that ships: emulated models, a split with two answers, deadlines by module", async () => {
-    const url = await serve("groups: { emulated-1080ti: { kind: emulated, count: 4 } }\n", (models) => {
-      for (const name of [
-        "emulated-inceptionresnetv2-1080ti",
-        "emulated-resnet50-1080ti",
-        "emulated-bert-1080ti",
-        "emulated-traffic",
-      ])
-        cpSync(path.join("models", name), path.join(models, name), { recursive: true });
-    });
-    const image = [x(Array.from({ length: 16 }, (_, index) => index))];
-    const { status, json } = await infer(url, "emulated-traffic", image, { parameters: { timeout: 5_000_000 } });
-    expect(status).toBe(200);
-    expect(json.outputs).toEqual([
-      { ...image[0], name: "faces" },
-      { ...image[0], name: "text" },
-    ]);
-    // Detection alone takes 23 ms.
-    const late = await infer(url, "emulated-traffic", image, { parameters: { timeout: 10_000 } });
-    expect([late.status, late.json]).toEqual([
-      504,
-      expect.objectContaining({ reason: "infeasible", module: "detect", deadline_us: 10_000 }),
-    ]);
-    expect(late.json.error).toMatch(/^pipeline 'emulated-traffic': module 'detect': /);
-    const metrics = await (await fetch(`${url}/metrics`)).text();
-    expect(metrics).toContain(
-      'rubato_pipeline_requests_total{pipeline="emulated-traffic",outcome="finished",reason="",module=""} 1',
-    );
-    expect(metrics).toContain('outcome="dropped",reason="infeasible",module="detect"} 1');
-    expect(metrics).toContain(
-      'rubato_pipeline_parts_total{pipeline="emulated-traffic",module="text",outcome="finished"} 1',
-    );
-  }, 60_000);
+  test.each([0, 1])(
+    "the pipeline that ships, on %i queue threads: emulated models, a split with two answers, deadlines by module",
+    async (threads) => {
+      const groups = "groups: { emulated-1080ti: { kind: emulated, count: 4 } }\n";
+      const url = await serve(`${groups}scheduler: { threads: ${threads} }\n`, (models) => {
+        for (const name of [
+          "emulated-inceptionresnetv2-1080ti",
+          "emulated-resnet50-1080ti",
+          "emulated-bert-1080ti",
+          "emulated-traffic",
+        ])
+          cpSync(path.join("models", name), path.join(models, name), { recursive: true });
+      });
+      const image = [x(Array.from({ length: 16 }, (_, index) => index))];
+      const { status, json } = await infer(url, "emulated-traffic", image, { parameters: { timeout: 5_000_000 } });
+      expect(status).toBe(200);
+      expect(json.outputs).toEqual([
+        { ...image[0], name: "faces" },
+        { ...image[0], name: "text" },
+      ]);
+      // Detection alone takes 23 ms.
+      const late = await infer(url, "emulated-traffic", image, { parameters: { timeout: 10_000 } });
+      expect([late.status, late.json]).toEqual([
+        504,
+        expect.objectContaining({ reason: "infeasible", module: "detect", deadline_us: 10_000 }),
+      ]);
+      expect(late.json.error).toMatch(/^pipeline 'emulated-traffic': module 'detect': /);
+      const metrics = await (await fetch(`${url}/metrics`)).text();
+      expect(metrics).toContain(
+        'rubato_pipeline_requests_total{pipeline="emulated-traffic",outcome="finished",reason="",module=""} 1',
+      );
+      expect(metrics).toContain('outcome="dropped",reason="infeasible",module="detect"} 1');
+      expect(metrics).toContain(
+        'rubato_pipeline_parts_total{pipeline="emulated-traffic",module="text",outcome="finished"} 1',
+      );
+    },
+    60_000,
+  );
 });
 
 describe("ends", () => {

@@ -16,8 +16,12 @@ export function readPipelineFile(repository: string, name: string): { folder: st
   const folder = path.resolve(repository, ...name.split("/"));
   const files = [...PIPELINE_NAMES, ...CONFIG_NAMES].filter((file) => existsSync(path.join(folder, file)));
   const [file] = files;
+  if (file === undefined)
+    throw new ServingError("not-found", `Request for unknown model: '${name}' is not found in the repository`, {
+      reason: "unknown-model",
+    });
   if (files.length > 1)
     throw new ServingError("invalid-argument", `${name}: must hold one of ${files.join(", ")}; has ${files.length}`);
   const shown = `${name}/${file}`;
-  return { folder, read: parsePipelineFile(readSmall(repository, path.join(folder, file!), shown)!, shown) };
+  return { folder, read: parsePipelineFile(readSmall(repository, path.join(folder, file), shown)!, shown) };
 }
