@@ -32,7 +32,7 @@ export interface RingSizes {
   readonly rank: number;
 }
 
-export const RING_SIZES: RingSizes = { front: 65_536, rank: 16_384 };
+export const RING_SIZES: RingSizes = { front: 65_536, rank: 8192 };
 
 const THREADS_MAX = 64;
 const CONTROLS = 4096;
