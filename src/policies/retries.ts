@@ -1,6 +1,6 @@
-import { DROP_EXPIRED, DROP_INFEASIBLE } from "../core/outcome.js";
 import type { QueueView } from "../core/policy.js";
 import { DISPATCHED, type RequestHandle } from "../core/tables/request-table.js";
+import { dropReason } from "./drop-reason.js";
 
 /**
  * Requests of a queue that came back from a batch of which one may be poisonous, first in first out: they go before all
@@ -69,7 +69,7 @@ export class Retries {
    */
   dropLate(endAt: number, at: number, by = endAt): void {
     while (this.dueAt < by) {
-      const reason = this.dueAt < at ? DROP_EXPIRED : DROP_INFEASIBLE;
+      const reason = dropReason(this.dueAt, at, by);
       this.length--;
       this.core.drop(this.waiting.shift()!, reason, at, endAt);
     }

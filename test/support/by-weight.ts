@@ -1,10 +1,9 @@
-import { DeadlineQueue } from "../../src/core/deadline-queue.js";
 import { CLOSE_EAGER } from "../../src/core/outcome.js";
 import type { Queue, QueueKey, QueueSpec, QueueView, SeparablePolicy } from "../../src/core/policy.js";
 import type { RequestHandle } from "../../src/core/tables/request-table.js";
+import { BatchTimes } from "../../src/policies/batch-times.js";
 import { RankArbiter } from "../../src/policies/deferred/rank-arbiter.js";
-import { linkFront } from "../../src/policies/link-members.js";
-import { Retries } from "../../src/policies/retries.js";
+import { WaitingRequests } from "../../src/policies/waiting-requests.js";
 
 /** No end is too late for it. */
 const WINDOW_US = 1e9;
@@ -14,24 +13,23 @@ const WINDOW_US = 1e9;
  * as fit; the variant of a batch is the kind of its first member. It gives up nobody.
  */
 class ByWeightQueue implements Queue {
-  private readonly pending = new DeadlineQueue();
-  private readonly retries: Retries;
+  private readonly waiting: WaitingRequests;
+  private readonly times: BatchTimes;
 
   constructor(
     private readonly key: QueueKey,
     private readonly spec: QueueSpec,
     private readonly core: QueueView,
   ) {
-    this.retries = new Retries(core);
+    this.times = new BatchTimes(key, spec, core);
+    this.waiting = new WaitingRequests(core, (request) => {
+      const { weight, dueAt } = core.requests;
+      return dueAt[request]! - weight[request]! * 1e9;
+    });
   }
 
   get length(): number {
-    return this.pending.length + this.retries.length;
-  }
-
-  private orderOf(request: RequestHandle): number {
-    const { weight, dueAt } = this.core.requests;
-    return dueAt[request]! - weight[request]! * 1e9;
+    return this.waiting.length;
   }
 
   arrived(request: RequestHandle, at: number): void {
@@ -40,17 +38,16 @@ class ByWeightQueue implements Queue {
   }
 
   joined(request: RequestHandle): void {
-    this.pending.push(request, this.orderOf(request));
+    this.waiting.push(request);
   }
 
   returned(request: RequestHandle, alone: boolean, at: number): void {
-    if (alone) this.retries.push(request);
-    else this.joined(request);
+    this.waiting.takeBack(request, alone);
     this.refresh(at);
   }
 
   remove(request: RequestHandle, at: number): void {
-    if (!this.retries.remove(request)) this.pending.remove(request, this.orderOf(request));
+    this.waiting.remove(request);
     this.refresh(at);
   }
 
@@ -71,23 +68,19 @@ class ByWeightQueue implements Queue {
   refreshDemand(): void {}
 
   take(accelerator: number, at: number): number {
-    const { accelerators, batches, requests } = this.core;
-    const isRetry = this.retries.length > 0;
-    const size = isRetry ? this.retries.partLength : Math.min(this.pending.length, this.spec.latency.sizeMax);
+    const { batches, requests } = this.core;
+    const { pending, retries } = this.waiting;
+    const size = retries.length > 0 ? retries.partLength : Math.min(pending.length, this.spec.latency.sizeMax);
     if (size === 0) return -1;
-    const freeAt = accelerators.inFlight(accelerator) === 0 ? at : Math.max(at, accelerators.freeAt[accelerator]!);
-    const first = isRetry ? this.retries.take(size) : linkFront(this.pending, size, requests);
-    const execUs = Math.ceil(this.spec.latency.execUs[size]! * accelerators.scale[accelerator]!);
-    const variant = requests.kind[first]!;
-    const batch = batches.add(this.key, first, size, freeAt, execUs, CLOSE_EAGER, size, variant);
+    const startAt = Math.max(at, this.times.freeAt(accelerator, at));
+    const batch = this.times.add(this.waiting.take(size), size, accelerator, startAt, CLOSE_EAGER);
+    batches.variant[batch] = requests.kind[batches.first[batch]!]!;
     this.refresh(at);
     return batch;
   }
 
   giveAway(to: (request: RequestHandle, alone: boolean) => void): void {
-    this.retries.giveAway((request) => to(request, true));
-    for (let index = 0; index < this.pending.length; index++) to(this.pending.handleAt(index), false);
-    this.pending.removeFront(this.pending.length);
+    this.waiting.giveAway(to);
   }
 }
 

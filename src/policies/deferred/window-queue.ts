@@ -1,4 +1,4 @@
-import { DeadlineQueue } from "../../core/deadline-queue.js";
+import type { DeadlineQueue } from "../../core/deadline-queue.js";
 import { largestWithin } from "../../core/latency/latency.js";
 import { RateMeter, RecentRate } from "../../core/latency/rate-meter.js";
 import {
@@ -9,16 +9,14 @@ import {
   CLOSE_RETRY,
   CLOSE_TIMEOUT,
   CLOSE_WINDOW,
-  DROP_EXPIRED,
-  DROP_INFEASIBLE,
-  DROP_PREDICTED_LATE,
 } from "../../core/outcome.js";
 import type { NetworkDelays, Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../core/tables/request-table.js";
-import { linkFront } from "../link-members.js";
-import { Retries } from "../retries.js";
+import { BatchTimes } from "../batch-times.js";
+import type { Retries } from "../retries.js";
+import { WaitingRequests } from "../waiting-requests.js";
 import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";
 import type { Rehearsal } from "./rehearsal/rehearsal.js";
 import { targetSize } from "./target-size.js";
@@ -72,9 +70,11 @@ const RECENT_ARRIVALS = 12;
  * earliest deadline holds. Deadlines ascend and batch times grow with size, so both cuts are found by bisection.
  */
 export class WindowQueue implements Queue {
-  private readonly pending = new DeadlineQueue();
-  /** Handed back after a failure, to run alone, first in first out. */
+  private readonly waiting: WaitingRequests;
+  /** Of `waiting`: who waits in line, and who came back to run alone. */
+  private readonly pending: DeadlineQueue;
   private readonly solo: Retries;
+  private readonly times: BatchTimes;
   private readonly rate: RateMeter;
   private readonly recent: RecentRate | null;
   /** The parts of `deferred+` that are there, and those that are on. */
@@ -116,7 +116,10 @@ export class WindowQueue implements Queue {
     this.key = key;
     this.spec = spec;
     this.core = core;
-    this.solo = new Retries(core);
+    this.waiting = new WaitingRequests(core);
+    this.pending = this.waiting.pending;
+    this.solo = this.waiting.retries;
+    this.times = new BatchTimes(key, spec, core);
     this.options = options;
     this.sizeMax = spec.latency.sizeMax;
     this.network = core.delaysOf(key);
@@ -135,7 +138,7 @@ export class WindowQueue implements Queue {
   }
 
   get length(): number {
-    return this.pending.length + this.solo.length;
+    return this.waiting.length;
   }
 
   arrived(request: RequestHandle, at: number): void {
@@ -144,7 +147,7 @@ export class WindowQueue implements Queue {
   }
 
   joined(request: RequestHandle, at: number): void {
-    this.pending.push(request, this.core.requests.dueAt[request]!);
+    this.waiting.push(request);
     if (this.rate.observe(at)) this.target = this.computeTarget();
     if (this.recent !== null) {
       this.recent.observe(at);
@@ -163,21 +166,17 @@ export class WindowQueue implements Queue {
   }
 
   remove(request: RequestHandle, at: number): void {
-    if (!this.solo.remove(request)) this.pending.remove(request, this.core.requests.dueAt[request]!);
+    this.waiting.remove(request);
     this.refresh(at);
   }
 
   returned(request: RequestHandle, alone: boolean, at: number): void {
-    if (alone) this.solo.push(request);
-    else this.pending.push(request, this.core.requests.dueAt[request]!);
+    this.waiting.takeBack(request, alone);
     this.refresh(at);
   }
 
   giveAway(to: (request: RequestHandle, alone: boolean) => void): void {
-    this.solo.giveAway((request) => to(request, true));
-    const { pending } = this;
-    for (let index = 0; index < pending.length; index++) to(pending.handleAt(index), false);
-    pending.removeFront(pending.length);
+    this.waiting.giveAway(to);
     this.aside = 0;
     this.size = 0;
     this.parts?.leave();
@@ -208,9 +207,10 @@ export class WindowQueue implements Queue {
   }
 
   take(accelerator: AcceleratorId, at: number): BatchId {
-    const { accelerators, requests, batches } = this.core;
+    const { accelerators } = this.core;
+    const { times } = this;
     const scale = accelerators.scale[accelerator]!;
-    const freeAt = accelerators.inFlight(accelerator) === 0 ? at : accelerators.freeAt[accelerator]!;
+    const freeAt = times.freeAt(accelerator, at);
     this.aheadUs = 0;
     this.solo.dropLate(this.endOf(1, at), at);
     const retry = this.solo.length > 0;
@@ -220,11 +220,7 @@ export class WindowQueue implements Queue {
     const isDue = mayLookAhead && this.lookAhead(accelerator, at);
     const size = retry
       ? this.soloSize(at, freeAt, scale)
-      : this.withinLimit(
-          this.sizeFor(at, freeAt, scale, accelerators.isOnTrial(accelerator) || this.spec.latency.isHope === true),
-          scale,
-        );
-    const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
+      : this.withinLimit(this.sizeFor(at, freeAt, scale, times.sizeMaxOn(accelerator)), scale);
     const startAt = this.startOf(size, at, freeAt);
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
     const opensAt = retry || isDue ? at : this.opensAt(size, at);
@@ -238,16 +234,9 @@ export class WindowQueue implements Queue {
       return -1;
     }
     if (!retry) this.giveUpAside(at);
-    const first = retry ? this.solo.take(size) : linkFront(this.pending, size, requests);
-    const batch = batches.add(
-      this.key,
-      first,
-      size,
-      startAt,
-      execUs,
-      retry ? CLOSE_RETRY : this.closeReason(size, opensAt, at, isIdleDispatch),
-    );
-    this.plus?.batchSent(execUs);
+    const close = retry ? CLOSE_RETRY : this.closeReason(size, opensAt, at, isIdleDispatch);
+    const batch = times.add(this.waiting.take(size), size, accelerator, startAt, close);
+    this.plus?.batchSent(this.core.batches.execUs[batch]!);
     this.refresh(at);
     return batch;
   }
@@ -264,7 +253,6 @@ export class WindowQueue implements Queue {
     }
     const { sizeMax } = this;
     if (options.drop === "expired") {
-      // Who could not even begin by its deadline is expired already.
       this.dropFront(pending.firstNotBefore(this.startOf(1, at, at)), 1, at);
       this.size = Math.max(
         Math.min(1, pending.length),
@@ -331,7 +319,7 @@ export class WindowQueue implements Queue {
     return at + this.planUs[size]! + this.aheadUs;
   }
 
-  /** How long before its start a batch of `size` must be handed over. */
+  /** How long before its start a batch of `size` must be handed over: as BatchTimes says, from the delays of the plan (hot path). */
   private leadUs(size: number): number {
     const { network } = this;
     return network.controlUs + size * network.dataUsPerRequest;
@@ -375,9 +363,9 @@ export class WindowQueue implements Queue {
   }
 
   /** Size for one accelerator, which may be slower than the fastest or free only later; never drops on its account. */
-  private sizeFor(at: number, freeAt: number, scale: number, isTrial: boolean): number {
+  private sizeFor(at: number, freeAt: number, scale: number, most: number): number {
     if (this.size === 0) return 0;
-    const sizeMax = isTrial ? 1 : this.size;
+    const sizeMax = Math.min(most, this.size);
     if (scale <= this.core.accelerators.fastestScale && freeAt <= at) return sizeMax;
     const deadline = this.pending.deadlineAt(this.aside);
     let size = sizeMax;
@@ -406,7 +394,7 @@ export class WindowQueue implements Queue {
   }
 
   private endOn(size: number, at: number, freeAt: number, scale: number): number {
-    return this.startOf(size, at, freeAt) + Math.ceil(this.spec.latency.execUs[size]! * scale);
+    return this.startOf(size, at, freeAt) + this.times.execUs(size, scale);
   }
 
   private opensAt(size: number, at: number): number {
@@ -464,24 +452,11 @@ export class WindowQueue implements Queue {
 
   /** @param size of the batch in which they would not be in time. */
   private dropFront(count: number, size: number, at: number): void {
-    const { pending, core } = this;
-    const wouldEndAt = this.endOf(size, at);
-    for (let index = 0; index < count; index++) {
-      const handle = pending.handleAt(index);
-      const deadline = pending.deadlineAt(index);
-      this.plus?.gaveUp();
-      core.drop(
-        handle,
-        deadline < at || this.options.drop === "expired"
-          ? DROP_EXPIRED
-          : deadline < this.endOf(1, at)
-            ? DROP_INFEASIBLE
-            : DROP_PREDICTED_LATE,
-        at,
-        wouldEndAt,
-      );
-    }
-    pending.removeFront(count);
+    if (count === 0) return;
+    if (this.plus !== null) for (let index = 0; index < count; index++) this.plus.gaveUp();
+    // Who could not even begin by its deadline is expired already, where that alone is asked.
+    const expiredBefore = this.options.drop === "expired" ? this.startOf(1, at, at) : at;
+    this.waiting.dropFront(count, at, this.endOf(1, at), this.endOf(size, at), expiredBefore);
   }
 
   private closeReason(size: number, opensAt: number, at: number, isIdleDispatch: boolean): number {

@@ -1,8 +1,10 @@
-import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY, DROP_EXPIRED, DROP_PREDICTED_LATE } from "../../../core/outcome.js";
+import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY } from "../../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
 import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../../core/tables/batch-table.js";
 import { DISPATCHED, type RequestHandle } from "../../../core/tables/request-table.js";
+import { BatchTimes } from "../../batch-times.js";
+import { dropReason } from "../../drop-reason.js";
 import { Retries } from "../../retries.js";
 import { ArrivalRing } from "./arrival-ring.js";
 
@@ -31,6 +33,7 @@ export class ClockworkQueue implements Queue {
   private readonly ring = new ArrivalRing();
   /** Handed back to run alone, first in first out. */
   private readonly solo: Retries;
+  private readonly times: BatchTimes;
   private readonly sizes: Int32Array;
   /** Per size, how many of the ring its queue is past. */
   private readonly passed: Int32Array;
@@ -49,6 +52,7 @@ export class ClockworkQueue implements Queue {
     this.core = core;
     this.options = options;
     this.solo = new Retries(core, (request) => this.deadlineOf(request));
+    this.times = new BatchTimes(key, spec, core);
     const { sizeMax } = spec.latency;
     const sizes = options.batchSizes?.filter((size) => size <= sizeMax) ?? [];
     this.sizes = Int32Array.from(
@@ -99,13 +103,14 @@ export class ClockworkQueue implements Queue {
 
   /** Tries the size that stands in line; nothing is taken where its queue holds too few, and smaller sizes stand in line. */
   take(accelerator: AcceleratorId, at: number): BatchId {
-    const { accelerators, batches, network } = this.core;
+    const { accelerators, batches } = this.core;
+    const { times } = this;
     if (accelerator !== this.roundAccelerator || at !== this.roundAt) this.sizesLeft = this.sizes.length;
     this.roundAccelerator = accelerator;
     this.roundAt = at;
     this.dropExpired(at);
     const scale = accelerators.scale[accelerator]!;
-    const freeAt = accelerators.inFlight(accelerator) === 0 ? at : accelerators.freeAt[accelerator]!;
+    const freeAt = times.freeAt(accelerator, at);
     const isRetry = this.solo.length > 0;
     let size = isRetry ? 1 : 0;
     let first = -1;
@@ -123,12 +128,10 @@ export class ClockworkQueue implements Queue {
       this.publish(at);
       return -1;
     }
-    const earliestAt = at + network.controlUs + size * network.dataUsPerRequest;
-    const startAt = Math.max(earliestAt, freeAt);
-    const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
     const close = isRetry ? CLOSE_RETRY : size === this.sizes.at(-1) ? CLOSE_FULL : CLOSE_EAGER;
-    const batch = batches.add(this.key, first, size, earliestAt, execUs, close);
-    batches.finishAt[batch] = startAt + execUs;
+    // It begins as soon as its inputs are there, where the accelerator is free before its plan.
+    const batch = times.add(first, size, accelerator, times.startOf(size, at), close);
+    batches.finishAt[batch] = times.endOf(size, at, scale, freeAt);
     batches.latestAt[batch] = this.plannedStart(size, at, freeAt) + this.options.actionWindowUs;
     this.refresh(at);
     return batch;
@@ -143,14 +146,12 @@ export class ClockworkQueue implements Queue {
 
   /** Start of execution that plans assume. */
   private plannedStart(size: number, at: number, freeAt: number): number {
-    const { network } = this.core;
-    const leadUs = network.controlUs + size * network.dataUsPerRequest;
-    return Math.max(at + Math.max(leadUs, this.options.controlDelayUs), freeAt);
+    return Math.max(this.times.startOf(size, at, freeAt), at + this.options.controlDelayUs);
   }
 
   /** Planned end of a batch. */
   private endOf(size: number, at: number, freeAt: number, scale: number): number {
-    return this.plannedStart(size, at, freeAt) + Math.ceil(this.spec.latency.execUs[size]! * scale);
+    return this.plannedStart(size, at, freeAt) + this.times.execUs(size, scale);
   }
 
   /** The size whose queue is most urgent among those left in this round; its queue is not empty. -1: none. */
@@ -184,9 +185,12 @@ export class ClockworkQueue implements Queue {
     }
     // Passed by the smallest size is passed by all.
     this.dropFirst(passed[0]!, at, this.endOf(sizes[0]!, at, freeAt, scale));
-    const most = this.core.accelerators.isOnTrial(accelerator) ? 1 : sizes.length;
+    const sizeMax = this.times.sizeMaxOn(accelerator);
     let full = -1;
-    while (full + 1 < most && ring.length - passed[full + 1]! >= sizes[full + 1]!) full++;
+    for (let index = 0; index < sizes.length; index++) {
+      if (sizes[index]! > Math.min(sizeMax, ring.length - passed[index]!)) break;
+      full = index;
+    }
     return full;
   }
 
@@ -222,8 +226,7 @@ export class ClockworkQueue implements Queue {
     for (let position = 0; position < count; position++) {
       const request = this.ring.at(position);
       const deadline = this.deadlineOf(request);
-      const reason = deadline < at ? DROP_EXPIRED : DROP_PREDICTED_LATE;
-      this.core.drop(request, reason, at, deadline < endAt ? endAt : 0);
+      this.core.drop(request, dropReason(deadline, at, at), at, deadline < endAt ? endAt : 0);
     }
     this.forgetFirst(count);
   }
@@ -236,14 +239,14 @@ export class ClockworkQueue implements Queue {
   }
 
   private publish(at: number): void {
-    const { offers, network } = this.core;
+    const { offers } = this.core;
     const { key, ring, solo } = this;
     const urgent = solo.length > 0 ? 0 : this.mostUrgent();
     offers.size[key] = urgent < 0 ? 0 : this.sizes[urgent]!;
     if (urgent < 0) this.core.alarm(key, Number.POSITIVE_INFINITY);
     else {
       const headDeadline = ring.length > 0 ? this.deadlineOf(ring.at(0)) : Number.POSITIVE_INFINITY;
-      const lead = network.controlUs + network.dataUsPerRequest;
+      const lead = this.times.leadUs(1);
       offers.opensAt[key] = at + lead;
       offers.leadUs[key] = lead;
       const expiresAt = Math.min(solo.dueAt, headDeadline);

@@ -1,12 +1,5 @@
 import { DeadlineQueue } from "../../../core/deadline-queue.js";
-import {
-  CLOSE_EAGER,
-  CLOSE_FULL,
-  CLOSE_RETRY,
-  DROP_EXPIRED,
-  DROP_INFEASIBLE,
-  DROP_PREDICTED_LATE,
-} from "../../../core/outcome.js";
+import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY } from "../../../core/outcome.js";
 import {
   ANY_ACCELERATOR,
   type CoreView,
@@ -18,6 +11,8 @@ import {
 import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../../core/tables/request-table.js";
+import { BatchTimes } from "../../batch-times.js";
+import { dropReason } from "../../drop-reason.js";
 import { linkFront } from "../../link-members.js";
 import { Retries } from "../../retries.js";
 import { HELD, NexusFrontends } from "./nexus-frontends.js";
@@ -51,6 +46,7 @@ export class NexusQueue implements Queue {
   private readonly held = new DeadlineQueue();
   /** Handed back to run alone, wherever there is room first. */
   private readonly solo: Retries;
+  private readonly times: BatchTimes;
   private readonly frontends: NexusFrontends;
   private count = 0;
   private planVersion = -1;
@@ -65,6 +61,7 @@ export class NexusQueue implements Queue {
     this.spec = spec;
     this.core = core;
     this.solo = new Retries(core);
+    this.times = new BatchTimes(key, spec, core);
     this.planner = planner;
     this.drops = options.drop;
     this.frontends = new NexusFrontends(options.frontends);
@@ -127,14 +124,13 @@ export class NexusQueue implements Queue {
   }
 
   take(accelerator: AcceleratorId, at: number): BatchId {
-    const { accelerators, batches, network, requests } = this.core;
-    const scale = accelerators.scale[accelerator]!;
+    const { times } = this;
     this.dropHeads(at);
     const isRetry = this.canRetry(accelerator, at);
     const backlog = this.backlogs[accelerator];
     let size = isRetry ? 1 : 0;
     let first = -1;
-    let startAt = at + network.controlUs + network.dataUsPerRequest;
+    let startAt = times.startOf(1, at);
     if (isRetry) first = this.solo.take();
     else if (backlog !== undefined) {
       const cut = this.cut(backlog, accelerator, at);
@@ -142,7 +138,7 @@ export class NexusQueue implements Queue {
       size = this.sizeAfter(0, backlog.pending, accelerator, at);
       startAt = Math.max(at, backlog.dataAt);
       if (size > 0) {
-        first = linkFront(backlog.pending, size, requests);
+        first = linkFront(backlog.pending, size, this.core.requests);
         this.count -= size;
       }
     }
@@ -150,29 +146,24 @@ export class NexusQueue implements Queue {
       this.publish(at, NO_ACCELERATOR);
       return -1;
     }
-    const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
     const close = isRetry ? CLOSE_RETRY : size === this.spec.latency.sizeMax ? CLOSE_FULL : CLOSE_EAGER;
-    const batch = batches.add(this.key, first, size, startAt, execUs, close);
+    const batch = times.add(first, size, accelerator, startAt, close);
     this.publish(at, NO_ACCELERATOR);
     return batch;
   }
 
   /** Whether the first of those to run alone would end in time; its input travels again. */
   private canRetry(id: AcceleratorId, at: number): boolean {
-    if (this.solo.length === 0) return false;
-    const { network } = this.core;
-    const dataAt = at + network.controlUs + network.dataUsPerRequest;
-    return this.endOf(1, at, dataAt, id) <= this.solo.dueAt;
+    return this.solo.length > 0 && this.times.endOf(1, at, this.scaleOf(id)) <= this.solo.dueAt;
   }
 
   /** @returns the accelerator that the request was sent to, ANY_ACCELERATOR when there is none. */
   private send(request: RequestHandle, at: number): AcceleratorId {
-    const { network, requests } = this.core;
     const id = this.frontends.next();
     this.reach(request);
     this.home[request] = id;
     this.count++;
-    const deadline = requests.dueAt[request]!;
+    const deadline = this.core.requests.dueAt[request]!;
     if (id === HELD) {
       this.held.push(request, deadline);
       return ANY_ACCELERATOR;
@@ -183,7 +174,7 @@ export class NexusQueue implements Queue {
       this.backlogs[id] = backlog;
     }
     backlog.pending.push(request, deadline);
-    backlog.dataAt = Math.max(backlog.dataAt, at + network.controlUs + network.dataUsPerRequest);
+    backlog.dataAt = this.times.startOf(1, at, backlog.dataAt);
     return id;
   }
 
@@ -248,21 +239,18 @@ export class NexusQueue implements Queue {
   }
 
   private plannedOn(id: AcceleratorId): number {
-    if (this.core.accelerators.isOnTrial(id)) return 1;
     // An accelerator that the plan has left finishes nothing more of this model; it holds none of its requests either.
-    return Math.max(1, this.planner.batchOn(this.key, id));
+    return Math.min(this.times.sizeMaxOn(id), Math.max(1, this.planner.batchOn(this.key, id)));
   }
 
   /** End of a batch that this accelerator takes at `at`, its inputs there at `dataAt`. */
   private endOf(size: number, at: number, dataAt: number, id: AcceleratorId): number {
-    return Math.max(at, dataAt) + Math.ceil(this.spec.latency.execUs[size]! * this.scaleOf(id));
+    return Math.max(at, dataAt) + this.times.execUs(size, this.scaleOf(id));
   }
 
   private dropHeads(at: number): void {
-    const { core } = this;
-    const fastestUs = Math.ceil(this.spec.latency.execUs[1]! * core.accelerators.fastestScale);
-    this.solo.dropLate(at + core.network.controlUs + core.network.dataUsPerRequest + fastestUs, at);
-    this.dropFront(this.held, this.held.firstNotBefore(at + fastestUs), at, HELD);
+    this.solo.dropLate(this.times.endOf(1, at), at);
+    this.dropFront(this.held, this.held.firstNotBefore(at + this.times.execUs(1)), at, HELD);
     for (let id = 0; id < this.backlogs.length; id++) {
       const backlog = this.backlogs[id];
       if (backlog === undefined || backlog.pending.length === 0) continue;
@@ -279,8 +267,7 @@ export class NexusQueue implements Queue {
   private dropFront(pending: DeadlineQueue, count: number, at: number, id: AcceleratorId, size = 1, dataAt = at): void {
     const aloneEndAt = this.endOf(1, at, at, id);
     for (let index = 0; index < count; index++) {
-      const deadline = pending.deadlineAt(index);
-      const reason = deadline < at ? DROP_EXPIRED : deadline < aloneEndAt ? DROP_INFEASIBLE : DROP_PREDICTED_LATE;
+      const reason = dropReason(pending.deadlineAt(index), at, aloneEndAt);
       const wouldEndAt = this.endOf(Math.min(size, pending.length - index), at, dataAt, id);
       this.core.drop(pending.handleAt(index), reason, at, wouldEndAt);
     }
@@ -306,15 +293,13 @@ export class NexusQueue implements Queue {
 
   /** Until when everybody who waits can still finish alone. */
   private latestStart(): number {
-    const { accelerators, network } = this.core;
-    const aloneUs = this.spec.latency.execUs[1]!;
-    const fastestUs = Math.ceil(aloneUs * accelerators.fastestScale);
-    let latest = this.solo.dueAt - fastestUs - network.controlUs - network.dataUsPerRequest;
-    if (this.held.length > 0) latest = Math.min(latest, this.held.deadlineAt(0) - fastestUs);
+    const { times } = this;
+    let latest = this.solo.dueAt - times.execUs(1) - times.leadUs(1);
+    if (this.held.length > 0) latest = Math.min(latest, this.held.deadlineAt(0) - times.execUs(1));
     for (let id = 0; id < this.backlogs.length; id++) {
       const backlog = this.backlogs[id];
       if (backlog === undefined || backlog.pending.length === 0) continue;
-      latest = Math.min(latest, backlog.pending.deadlineAt(0) - Math.ceil(aloneUs * accelerators.scale[id]!));
+      latest = Math.min(latest, backlog.pending.deadlineAt(0) - times.execUs(1, this.scaleOf(id)));
     }
     return latest;
   }

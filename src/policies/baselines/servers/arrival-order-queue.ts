@@ -3,6 +3,7 @@ import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.
 import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../../core/tables/request-table.js";
+import { BatchTimes } from "../../batch-times.js";
 import { RequestLinks, type RequestList } from "./request-list.js";
 
 /**
@@ -20,6 +21,7 @@ export abstract class ArrivalOrderQueue implements Queue {
   /** Largest batch: the option's, never above the model's. */
   protected readonly batchMax: number;
   protected readonly links = new RequestLinks();
+  private readonly times: BatchTimes;
   private readonly alone = this.links.list();
   private readonly again = this.links.list();
 
@@ -28,6 +30,7 @@ export abstract class ArrivalOrderQueue implements Queue {
     this.spec = spec;
     this.core = core;
     this.batchMax = batchMax;
+    this.times = new BatchTimes(key, spec, core);
   }
 
   abstract arrived(request: RequestHandle, at: number): void;
@@ -98,9 +101,9 @@ export abstract class ArrivalOrderQueue implements Queue {
 
   /** @param readyAt when a free accelerator may take it. @param rank smallest first, where the arbiter ranks. */
   protected offer(size: number, at: number, readyAt: number, rank: number): void {
-    const { offers, network } = this.core;
+    const { offers } = this.core;
     const { key } = this;
-    const lead = network.controlUs + size * network.dataUsPerRequest;
+    const lead = this.times.leadUs(size);
     offers.size[key] = size;
     offers.opensAt[key] = Math.max(at, readyAt) + lead;
     offers.latestAt[key] = this.checkAt + lead;
@@ -110,12 +113,9 @@ export abstract class ArrivalOrderQueue implements Queue {
 
   /** The first `size` requests of a list become a batch on this accelerator, as soon as it and the data can be there. */
   protected commit(list: RequestList, size: number, accelerator: AcceleratorId, at: number, close: number): BatchId {
-    const { accelerators, batches, network, requests } = this.core;
-    const freeAt = accelerators.inFlight(accelerator) === 0 ? at : accelerators.freeAt[accelerator]!;
-    const startAt = Math.max(at + network.controlUs + size * network.dataUsPerRequest, freeAt);
-    const executed = this.executedSize(size);
-    const execUs = Math.ceil(this.spec.latency.execUs[executed]! * accelerators.scale[accelerator]!);
-    const first = list.takeMembers(size, requests);
-    return batches.add(this.key, first, size, startAt, execUs, close, executed);
+    const { times } = this;
+    const startAt = times.startOf(size, at, times.freeAt(accelerator, at));
+    const first = list.takeMembers(size, this.core.requests);
+    return times.add(first, size, accelerator, startAt, close, this.executedSize(size));
   }
 }

@@ -1,18 +1,12 @@
-import { DeadlineQueue } from "../../../core/deadline-queue.js";
-import {
-  CLOSE_EAGER,
-  CLOSE_FULL,
-  CLOSE_RETRY,
-  DROP_EXPIRED,
-  DROP_INFEASIBLE,
-  DROP_PREDICTED_LATE,
-} from "../../../core/outcome.js";
+import type { DeadlineQueue } from "../../../core/deadline-queue.js";
+import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY } from "../../../core/outcome.js";
 import type { CoreView, Queue, QueueKey, QueueSpec } from "../../../core/policy.js";
 import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../../core/tables/batch-table.js";
 import { ABANDONED, type RequestHandle } from "../../../core/tables/request-table.js";
-import { linkFront } from "../../link-members.js";
-import { Retries } from "../../retries.js";
+import { BatchTimes } from "../../batch-times.js";
+import type { Retries } from "../../retries.js";
+import { WaitingRequests } from "../../waiting-requests.js";
 
 export interface ShepherdQueueOptions {
   /**
@@ -35,9 +29,11 @@ export interface ShepherdQueueOptions {
  * the newest request instead of the head, and jams when a head expires: `drop` has both.
  */
 export class ShepherdQueue implements Queue {
-  private readonly pending = new DeadlineQueue();
-  /** Handed back to run alone, first in first out. */
+  private readonly waiting: WaitingRequests;
+  /** Of `waiting`: who waits in line, and who came back to run alone. */
+  private readonly pending: DeadlineQueue;
   private readonly solo: Retries;
+  private readonly times: BatchTimes;
   private readonly key: QueueKey;
   private readonly spec: QueueSpec;
   private readonly core: CoreView;
@@ -47,27 +43,29 @@ export class ShepherdQueue implements Queue {
     this.key = key;
     this.spec = spec;
     this.core = core;
-    this.solo = new Retries(core);
+    this.waiting = new WaitingRequests(core);
+    this.pending = this.waiting.pending;
+    this.solo = this.waiting.retries;
+    this.times = new BatchTimes(key, spec, core);
     this.options = options;
   }
 
   get length(): number {
-    return this.pending.length + this.solo.length;
+    return this.waiting.length;
   }
 
   arrived(request: RequestHandle, at: number): void {
-    this.pending.push(request, this.core.requests.dueAt[request]!);
+    this.waiting.push(request);
     this.refresh(at);
   }
 
   returned(request: RequestHandle, alone: boolean, at: number): void {
-    if (alone) this.solo.push(request);
-    else this.pending.push(request, this.core.requests.dueAt[request]!);
+    this.waiting.takeBack(request, alone);
     this.refresh(at);
   }
 
   remove(request: RequestHandle, at: number): void {
-    if (!this.solo.remove(request)) this.pending.remove(request, this.core.requests.dueAt[request]!);
+    this.waiting.remove(request);
     // Nobody arrived: the arbiter need not look, unless nothing is left to look at.
     this.publish(at);
     if (this.length === 0) this.core.offerChanged(this.key, at);
@@ -90,8 +88,8 @@ export class ShepherdQueue implements Queue {
     const { accelerators, batches, requests } = this.core;
     const { solo } = this;
     const scale = accelerators.scale[accelerator]!;
-    if (solo.length > 0) return this.endOf(1, at, scale) <= solo.dueAt ? 1 : 0;
-    const sizeMax = this.sizeMaxOn(accelerator);
+    if (solo.length > 0) return this.times.endOf(1, at, scale) <= solo.dueAt ? 1 : 0;
+    const sizeMax = this.times.sizeMaxOn(accelerator);
     const running = accelerators.running[accelerator]!;
     if (running < 0 || batches.queue[running] !== this.key) return this.candidate(at, scale, sizeMax);
     if (this.options.sizeFrom === "latest") return this.largestWith(this.deadlinesOf(running), at, scale, sizeMax);
@@ -106,21 +104,19 @@ export class ShepherdQueue implements Queue {
   }
 
   take(accelerator: AcceleratorId, at: number): BatchId {
-    const { accelerators, batches } = this.core;
+    const { times } = this;
     this.dropHeads(at);
-    const scale = accelerators.scale[accelerator]!;
+    const scale = this.core.accelerators.scale[accelerator]!;
     const isRetry = this.solo.length > 0;
-    const sizeMax = this.sizeMaxOn(accelerator);
-    const size = isRetry ? this.countAt(accelerator, at) : this.candidate(at, scale, sizeMax);
+    const size = isRetry ? this.countAt(accelerator, at) : this.candidate(at, scale, times.sizeMaxOn(accelerator));
     if (size === 0) {
       this.refresh(at);
       return -1;
     }
-    const first = isRetry ? this.solo.take() : this.takeFor(size, at, scale);
-    const startAt = at + this.leadUs(size);
-    const execUs = Math.ceil(this.spec.latency.execUs[size]! * scale);
+    // Whoever stands before those that hold a batch of this size.
+    if (!isRetry) this.dropBefore(times.endOf(size, at, scale), at);
     const close = isRetry ? CLOSE_RETRY : size === this.spec.latency.sizeMax ? CLOSE_FULL : CLOSE_EAGER;
-    const batch = batches.add(this.key, first, size, startAt, execUs, close);
+    const batch = times.add(this.waiting.take(size), size, accelerator, times.startOf(size, at), close);
     this.refresh(at);
     return batch;
   }
@@ -139,7 +135,7 @@ export class ShepherdQueue implements Queue {
     let high = most;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.endOf(middle, at, scale) <= deadline) low = middle;
+      if (this.times.endOf(middle, at, scale) <= deadline) low = middle;
       else high = middle - 1;
     }
     return low;
@@ -154,7 +150,7 @@ export class ShepherdQueue implements Queue {
     while (size < sizeMax && waiting + other > 0) {
       const isOther = other > 0 && (waiting === 0 || others[other - 1]! > pending.deadlineAt(waiting - 1));
       const deadline = isOther ? others[other - 1]! : pending.deadlineAt(waiting - 1);
-      if (deadline < this.endOf(size + 1, at, scale)) break;
+      if (deadline < this.times.endOf(size + 1, at, scale)) break;
       if (isOther) other--;
       else waiting--;
       size++;
@@ -171,17 +167,6 @@ export class ShepherdQueue implements Queue {
     return deadlines.sort((a, b) => a - b);
   }
 
-  /** The earliest `size` that hold a batch of that size, out of the queue; whoever stands before them is dropped. */
-  private takeFor(size: number, at: number, scale: number): RequestHandle {
-    this.dropBefore(this.endOf(size, at, scale), at);
-    return linkFront(this.pending, size, this.core.requests);
-  }
-
-  /** Largest batch on this accelerator: one that is on trial gets a single request. */
-  private sizeMaxOn(accelerator: AcceleratorId): number {
-    return this.core.accelerators.isOnTrial(accelerator) ? 1 : this.spec.latency.sizeMax;
-  }
-
   /** Earliest deadline of those who wait in line; Infinity when none does. */
   private get headDeadline(): number {
     return this.pending.length === 0 ? Number.POSITIVE_INFINITY : this.pending.deadlineAt(0);
@@ -193,49 +178,30 @@ export class ShepherdQueue implements Queue {
     return this.pending.deadlineAt(this.pending.length - 1);
   }
 
-  private leadUs(size: number): number {
-    const { network } = this.core;
-    return network.controlUs + size * network.dataUsPerRequest;
-  }
-
-  /** End of a batch that is decided at `at` for an accelerator that is, or is made, free. */
-  private endOf(size: number, at: number, scale: number): number {
-    return at + this.leadUs(size) + Math.ceil(this.spec.latency.execUs[size]! * scale);
-  }
-
   private publish(at: number): void {
-    const { offers, accelerators } = this.core;
-    const { key, solo } = this;
+    const { offers } = this.core;
+    const { key, solo, times } = this;
     offers.size[key] = this.length === 0 ? 0 : 1;
     if (this.length === 0) {
       this.core.alarm(key, Number.POSITIVE_INFINITY);
       return;
     }
-    const lead = this.leadUs(1);
+    const lead = times.leadUs(1);
     offers.opensAt[key] = at + lead;
     offers.leadUs[key] = lead;
-    offers.latestAt[key] =
-      Math.min(this.testedDeadline, solo.dueAt) - Math.ceil(this.spec.latency.execUs[1]! * accelerators.fastestScale);
+    offers.latestAt[key] = Math.min(this.testedDeadline, solo.dueAt) - times.execUs(1);
     offers.rank[key] = offers.latestAt[key]!;
     this.core.alarm(key, offers.latestAt[key]! - lead + 1);
   }
 
   private dropHeads(at: number): void {
-    const endAt = this.endOf(1, at, this.core.accelerators.fastestScale);
+    const endAt = this.times.endOf(1, at);
     this.solo.dropLate(endAt, at);
     if (this.testedDeadline < endAt) this.dropBefore(endAt, at);
   }
 
   /** Drops those at the front whose deadline is before `endAt`: when they would end. */
   private dropBefore(endAt: number, at: number): void {
-    const { pending, core } = this;
-    const count = pending.firstNotBefore(endAt);
-    const aloneEndAt = this.endOf(1, at, core.accelerators.fastestScale);
-    for (let index = 0; index < count; index++) {
-      const deadline = pending.deadlineAt(index);
-      const reason = deadline < at ? DROP_EXPIRED : deadline < aloneEndAt ? DROP_INFEASIBLE : DROP_PREDICTED_LATE;
-      core.drop(pending.handleAt(index), reason, at, endAt);
-    }
-    pending.removeFront(count);
+    this.waiting.dropFront(this.pending.firstNotBefore(endAt), at, this.times.endOf(1, at), endAt);
   }
 }
