@@ -14,15 +14,34 @@ export {
   measuredTable,
   ProfiledLatency,
 } from "./core/latency/latency.js";
+export {
+  CLOSE_ACCELERATOR_FREE,
+  CLOSE_EAGER,
+  CLOSE_FULL,
+  CLOSE_IDLE,
+  CLOSE_RETRY,
+  CLOSE_TIMEOUT,
+  CLOSE_WINDOW,
+  DROP_EXPIRED,
+  DROP_INFEASIBLE,
+  DROP_PREDICTED_LATE,
+  DROP_QUEUE_FULL,
+} from "./core/outcome.js";
 export type { Arbiter, CoreView, Policy, Queue, QueueKey, QueueSpec, QueueView } from "./core/policy.js";
 export type { CommandSink, SchedulerOptions } from "./core/scheduler.js";
 export { Scheduler } from "./core/scheduler.js";
+export type { AcceleratorId } from "./core/tables/accelerator-table.js";
+export type { BatchId } from "./core/tables/batch-table.js";
+export type { RequestHandle } from "./core/tables/request-table.js";
 export type { LoadOptions } from "./load/load-options.js";
 export { runLoad } from "./load/run-load.js";
 export { Histogram } from "./measure/histogram.js";
 export { combineReports, conservation, type Report } from "./measure/report.js";
 export { PullArbiter } from "./policies/baselines/servers/pull-arbiter.js";
+export { BatchTimes } from "./policies/batch-times.js";
 export { RankArbiter } from "./policies/deferred/rank-arbiter.js";
+export { definePolicy } from "./policies/descriptor.js";
+export { dropReason } from "./policies/drop-reason.js";
 export { linkFront } from "./policies/link-members.js";
 export {
   clockwork,
@@ -37,6 +56,7 @@ export {
   triton,
 } from "./policies/registry.js";
 export { Retries } from "./policies/retries.js";
+export { WaitingRequests } from "./policies/waiting-requests.js";
 export type { ScaleAdvice, ScaleOptions, ScaleSample } from "./scaling/advisor.js";
 export { SCALE_DEFAULTS, ScaleAdvisor } from "./scaling/advisor.js";
 export { type Batcher, type BatcherOptions, createScheduler, type SubmitOptions } from "./serve/create-scheduler.js";

@@ -31,6 +31,17 @@ describe("a policy is one file and a line", () => {
     expect(naming.sort()).toEqual(["src/policies/fixed-size/fixed-size.ts", "src/policies/registry.ts"]);
   });
 
+  test("it is made of what the library exports", () => {
+    const namesIn = (file: string, keyword: string): string[] =>
+      [...readFileSync(path.join(root, file), "utf8").matchAll(new RegExp(`^${keyword} (?:type )?{([^}]*)}`, "gm"))]
+        .flatMap(([, names]) => names!.split(","))
+        .map((name) => name.replace("type ", "").trim())
+        .filter((name) => name !== "");
+    const needed = namesIn("src/policies/fixed-size/fixed-size.ts", "import");
+    expect(needed).toContain("WaitingRequests");
+    expect(namesIn("src/index.ts", "export")).toEqual(expect.arrayContaining(needed));
+  });
+
   test("it is in the reference and has a schema", () => {
     expect(readFileSync(path.join(root, "docs/configuration.md"), "utf8")).toContain(`## Policy options: ${NAME}`);
     const schema = JSON.parse(
