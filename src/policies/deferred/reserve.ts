@@ -9,6 +9,8 @@ const LOOK_US = 5000;
 const LOOKED_AT = 64;
 /** Part of a queue's slack that it may be made to wait: the rest is for runs that take longer than planned. */
 const WAIT_SHARE = 0.5;
+/** Only who may wait this many times as long keeps away from it: of those alike each would be kept from what the others leave. */
+const ALIKE = 2;
 /** A queue is light when its runs take this part of its own slack at most, and this part of one accelerator. */
 const LIGHT_RUN = 0.25;
 const LIGHT_DEMAND = 0.1;
@@ -17,9 +19,9 @@ const LIGHT_DEMAND = 0.1;
  * What keeps models of one group from starving each other: runs are not interrupted, so while all accelerators run long
  * batches of one model, another whose SLO is shorter than what is left of them is lost, however little it asks for.
  *
- * The promise. While a model with an SLO is active, no batch begins that would leave it without an accelerator that
- * comes free within half of its slack (SLO less a run alone and delays). What is too long for that waits until another
- * accelerator is within reach, or runs in a smaller batch that is itself. So at most one accelerator is kept from long
+ * The promise. While a model with an SLO is active, no batch of another with twice its slack (SLO less a run alone and delays)
+ * begins that would leave it without an accelerator that comes free within half of its own. What is too long for that waits
+ * until another accelerator is within reach, or runs in a smaller batch that is itself. So at most one accelerator is kept from long
  * batches, at most until the next one is about to be free: of n accelerators they have at least n - 1. With one
  * accelerator, or one that works, nothing is promised.
  *
@@ -75,6 +77,7 @@ export class Reserve {
     const { accelerators, offers } = this.core;
     if (other < 0) return Number.POSITIVE_INFINITY;
     const slackUs = offers.slackUs[other]!;
+    if (ALIKE * slackUs > offers.slackUs[key]!) return Number.POSITIVE_INFINITY;
     const waitUs = WAIT_SHARE * slackUs;
     // One that waits already has so much less to wait; not one that asks for so much that it always waits.
     const isWaiting = offers.size[other]! > 0 && this.isLight(other);

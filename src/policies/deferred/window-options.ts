@@ -37,7 +37,7 @@ export const isolation = {
   type: "boolean",
   default: false,
   meaning:
-    "While this model is active, no other model's batch begins that would leave it without an accelerator within half of " +
+    "While this model is active, no batch of a model with twice its slack begins that would leave it without an accelerator within half of " +
     "its slack; and what is light does not wait for larger batches. The live server's own default is true.",
 } as const satisfies BooleanOption;
 
