@@ -23,6 +23,9 @@ export interface GeneratorResult {
   readonly collector: CollectorSnapshot;
   /** Actual minus intended send time of the counted requests, µs. */
   readonly lag: HistogramJson;
+  /** None unless the options ask for them. */
+  readonly parts: readonly Omit<PartCounts, "lag">[];
+  readonly partLags: readonly HistogramJson[];
   /** All that were sent, warm-up included. */
   readonly sent: number;
   /** Due but never sent: the generator was too slow. */
@@ -33,6 +36,15 @@ export interface GeneratorResult {
   readonly reasons: Readonly<Record<string, number>>;
   /** Counted requests by what was said of the failure: the first texts that differ. */
   readonly errors: Readonly<Record<string, number>>;
+}
+
+/** What a part of the counted time saw; plain data. */
+export interface PartCounts {
+  arrived: number;
+  finished: number;
+  late: number;
+  /** Actual minus intended send time, µs. */
+  readonly lag: Histogram;
 }
 
 /** Since the start of the run, and of the last second. */
@@ -89,6 +101,7 @@ export class Generator {
   readonly #statuses = new Map<string, number>();
   readonly #reasons = new Map<string, number>();
   readonly #errors = new ErrorTexts();
+  readonly #parts: readonly PartCounts[];
   readonly #outstanding = new Set<Ticket>();
   readonly #chooseTarget: () => number;
   readonly #chooseSample: () => number;
@@ -116,6 +129,12 @@ export class Generator {
       const onAnswer = (ticket: Ticket, answer: Answer) => this.#end(ticket, answer);
       return target.protocol === "http" ? new HttpSender(sender, onAnswer) : new GrpcSender(sender, onAnswer);
     });
+    this.#parts = Array.from({ length: partsOf(options) }, () => ({
+      arrived: 0,
+      finished: 0,
+      late: 0,
+      lag: new Histogram(),
+    }));
     this.#chooseTarget = chooser(
       this.#targets.map((target) => target.share),
       randomStream(options.seed, `targets/${index}`),
@@ -184,6 +203,8 @@ export class Generator {
     return {
       collector: this.#collector.snapshot(),
       lag: this.#lag.toJSON(),
+      parts: this.#parts.map(({ lag: _lag, ...counts }) => counts),
+      partLags: this.#parts.map(({ lag }) => lag.toJSON()),
       sent: this.#sent,
       unsent,
       statuses: Object.fromEntries(this.#statuses),
@@ -213,13 +234,26 @@ export class Generator {
     const sample = Math.floor(this.#chooseSample() * this.#samples[target]!);
     const ticket: Ticket = { target, intendedUs };
     this.#outstanding.add(ticket);
-    if (this.#isCounted(ticket)) this.#lag.record(Math.max(0, this.#nowUs() - intendedUs));
+    if (this.#isCounted(ticket)) {
+      const lagUs = Math.max(0, this.#nowUs() - intendedUs);
+      this.#lag.record(lagUs);
+      const part = this.#partOf(ticket);
+      if (part !== undefined) {
+        part.arrived++;
+        part.lag.record(lagUs);
+      }
+    }
     if (this.#senders[target]!.send(sample, ticket)) this.#sent++;
     else this.#end(ticket, OUTSTANDING_FULL);
   }
 
   #isCounted({ intendedUs }: Ticket): boolean {
     return intendedUs >= this.#options.warmupS * 1e6 && intendedUs < this.#options.durationS * 1e6;
+  }
+
+  #partOf({ intendedUs }: Ticket): PartCounts | undefined {
+    const { partS, warmupS } = this.#options;
+    return partS === null ? undefined : this.#parts[Math.floor((intendedUs / 1e6 - warmupS) / partS)];
   }
 
   #end(ticket: Ticket, answer: Answer): void {
@@ -237,6 +271,9 @@ export class Generator {
       addName(this.#statuses, answer.status);
       if (answer.reason !== "") addName(this.#reasons, answer.reason);
       this.#errors.add(answer.text);
+      const part = this.#partOf(ticket);
+      if (part !== undefined && outcome === FINISHED) part.finished++;
+      if (part !== undefined && outcome === LATE) part.late++;
     }
     this.#onEnded(answer);
   }
@@ -274,6 +311,11 @@ export class Generator {
     }
     for (const ticket of this.#outstanding) this.#end(ticket, UNANSWERED);
   }
+}
+
+/** Whole parts that the counted time has. */
+function partsOf({ partS, durationS, warmupS }: LoadOptions): number {
+  return partS === null ? 0 : Math.floor((durationS - warmupS) / partS + 1e-9);
 }
 
 /** Draws an index with probability proportional to its share. */

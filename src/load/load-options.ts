@@ -10,6 +10,8 @@ export interface LoadOptions {
   readonly durationS: number;
   /** Requests of the first so many seconds are sent but not counted. */
   readonly warmupS: number;
+  /** The counted time is told apart in parts of so many seconds, too; null: it is not. */
+  readonly partS: number | null;
   /** Sent as the request's deadline and held against its latency; null: neither. A target's own comes first. */
   readonly sloMs: number | null;
   readonly seed: number;
@@ -53,6 +55,7 @@ export interface ClosedLoop {
 export const LOAD_DEFAULTS = {
   durationS: 10,
   warmupS: 1,
+  partS: null,
   sloMs: null,
   seed: 1,
   data: "random",

@@ -65,13 +65,15 @@ export function makeLoadReport(evidence: LoadEvidence): LoadReport {
   const names = targetNames(targets);
   const slos = names.map((name, number) => [name, targets[number]!.sloMs ?? options.sloMs] as const);
   const unsent = results.reduce((all, result) => all + result.unsent, 0);
-  const reasons = voidReasons(
-    evidence,
-    report,
-    lag,
-    unsent,
-    slos.map(([, sloMs]) => sloMs),
-  );
+  const reasons = [
+    ...lossReasons(options, evidence.isInterrupted, report, unsent),
+    ...(mode.kind === "open"
+      ? lagReasons(
+          lag,
+          slos.map(([, sloMs]) => sloMs),
+        )
+      : []),
+  ];
   const judged = slos.filter(([, sloMs]) => sloMs !== null);
   return {
     ...report,
@@ -96,28 +98,29 @@ export function makeLoadReport(evidence: LoadEvidence): LoadReport {
   };
 }
 
-/** Why the run is no measurement of the server; empty when it is one. */
-function voidReasons(
-  { options, isInterrupted }: LoadEvidence,
-  report: Report,
-  lag: Histogram,
-  unsent: number,
-  slosMs: readonly (number | null)[],
-): string[] {
+/** p99 of actual minus intended send time above which a run is no measurement, ms. */
+export function lagBoundMs(slosMs: readonly (number | null)[]): number {
+  const tightestMs = Math.min(...slosMs.map((ms) => ms ?? Number.POSITIVE_INFINITY));
+  return Number.isFinite(tightestMs) ? Math.max(LAG_FLOOR_MS, LAG_SLO_PART * tightestMs) : LAG_FLOOR_MS;
+}
+
+/** Why the generator's sending voids the run; empty when it does not. */
+function lagReasons(lag: Histogram, slosMs: readonly (number | null)[]): string[] {
+  const boundMs = lagBoundMs(slosMs);
+  const lagMs = (lag.quantile(0.99) ?? 0) / 1000;
+  if (lagMs <= boundMs) return [];
+  return [
+    `the generator could not keep up: p99 of actual minus intended send time was ${lagMs.toFixed(1)} ms, above ` +
+      `${boundMs.toFixed(1)} ms; lower the rate or add --workers`,
+  ];
+}
+
+/** Why else the run is no measurement of the server; empty when it is one. */
+export function lossReasons(options: LoadOptions, isInterrupted: boolean, report: Report, unsent: number): string[] {
   const reasons: string[] = [];
   if (isInterrupted) reasons.push("it was interrupted");
   if (report.arrived === 0) reasons.push("no request was due after the warm-up");
-  if (options.mode.kind === "open") {
-    const tightestMs = Math.min(...slosMs.map((ms) => ms ?? Number.POSITIVE_INFINITY));
-    const boundMs = Number.isFinite(tightestMs) ? Math.max(LAG_FLOOR_MS, LAG_SLO_PART * tightestMs) : LAG_FLOOR_MS;
-    const lagMs = (lag.quantile(0.99) ?? 0) / 1000;
-    if (lagMs > boundMs)
-      reasons.push(
-        `the generator could not keep up: p99 of actual minus intended send time was ${lagMs.toFixed(1)} ms, above ` +
-          `${boundMs.toFixed(1)} ms; lower the rate or add --workers`,
-      );
-    if (unsent > 0) reasons.push(`${unsent} requests that were due were never sent`);
-  }
+  if (options.mode.kind === "open" && unsent > 0) reasons.push(`${unsent} requests that were due were never sent`);
   const full: LoadReason = "generator-outstanding-full";
   const notSent = report.drops_by_reason[full] ?? 0;
   if (notSent > 0)

@@ -46,6 +46,19 @@ test("the same moments and bodies go to all, in an order drawn for each; what on
   expect(places.size).toBe(9);
 });
 
+test("the counted time in parts: what each saw adds up to the whole", async () => {
+  stub = await startHttpStub({ models: { a: INPUTS }, reply: () => ({}) });
+  const [whole] = await runTogether([loadOf(stub.origin, "a", { durationS: 1.1, partS: 0.3 })]);
+  const { report, parts } = whole!;
+  expect(parts).toHaveLength(3);
+  for (const field of ["arrived", "finished", "late"] as const)
+    expect(parts.reduce((sum, part) => sum + part[field], 0)).toBe(report[field]);
+  for (const { arrived, lagMs } of parts) {
+    expect(arrived).toBeGreaterThan(20);
+    expect(lagMs).toBeLessThanOrEqual(report.lag_ms.max!);
+  }
+});
+
 test("refuses loads whose arrivals would differ, naming the field", async () => {
   const first = loadOf("http://127.0.0.1:1", "a");
   const refused = (changes: Partial<LoadOptions>) => runTogether([first, { ...first, ...changes }]);

@@ -6,7 +6,7 @@ import { ConfigError } from "../../config/config-error.js";
 import type { PairedRun, PairPlan } from "./paired-runs.js";
 
 /** Cases measured in another way than now are measured anew. */
-const FORMAT = 2;
+const FORMAT = 3;
 
 /** What fixes a case, beside the machine. */
 export interface CasePlan extends PairPlan {

@@ -19,6 +19,8 @@ const plan: CasePlan = {
   sweepPairs: 1,
   timeouts: [0.25],
   hasControl: false,
+  sparePairs: 0,
+  pairsPerRun: 1,
   repeatsMax: 0,
 };
 

@@ -14,7 +14,7 @@ import { type CaseEvidence, compare } from "./comparison.js";
 import { type CasePlan, digestOf, KeptCases, type MeasuredCase } from "./kept-cases.js";
 import { type LiveCase, type LiveSetting, liveCases, mostInTime } from "./live-cases.js";
 import { caseResult, summaryResults, writeFigure } from "./live-results.js";
-import { atOnce, inTurn, type Runs, runPairs, TIMEOUT_FRACTIONS } from "./paired-runs.js";
+import { inTurn, type Runs, runPairs, TIMEOUT_FRACTIONS } from "./paired-runs.js";
 import {
   DEFAULT_POLICY,
   type RunLength,
@@ -34,28 +34,30 @@ export interface LiveDefaultOptions {
 }
 
 const PAIRS = 7;
-const SWEEP_PAIRS = 3;
+const SWEEP_PAIRS = 2;
+/** Of real models; of emulated ones as many again as are wanted, for a moment in which the generator is late costs one pair alone. */
+const SPARE_PAIRS = 2;
 const REPEATS_MAX = 2;
-const REQUESTS = 500;
+const REQUESTS = 300;
 /**
- * Of emulated runs at once, per core, at 0.31 ms of processor time a request for client, server and emulation together: where it
- * begins is 50 % of a core, and more than 70 % is never tried.
+ * Of emulated runs at once, per core, at 0.31 ms of processor time a request for client, server and emulation together (0.5 beside
+ * other work): where it begins is 50 % of a core, and more than 70 % is never tried.
  */
-const LEAST_RPS = 400;
+const LEAST_RPS = 800;
 const FIRST_RPS = 1600;
 const MOST_RPS = 2250;
 const CORES = availableParallelism();
 /** p99 of actual less intended send time up to which a run was on time; runs with the shortest SLOs are void from 5 ms on. */
-const ON_TIME_LAG_MS = 3;
+const ON_TIME_LAG_MS = 4;
 /** A server that starts takes a core for a second. */
 const START_RPS = FIRST_RPS;
 /** Servers at once, of 0.25 GB each. */
 const LANES = 7 * CORES;
 const SHORTEST_S = 2;
-const LONGEST_S = 12;
+const LONGEST_S = 8;
 /** Of real models, which run alone. */
 const REAL_SHORTEST_S = 1;
-const REAL_LONGEST_S = 6;
+const REAL_LONGEST_S = 3;
 /** A queue that overflows is as long as it gets after a few SLOs. */
 const COUNTED_SLOS = 5;
 const WARMUP_SLOS = 2;
@@ -149,6 +151,8 @@ function planOf({ setting, load }: LiveCase, size: number): CasePlan {
     policy: DEFAULT_POLICY ?? "default",
     requests: Math.round(REQUESTS * Math.min(1, Math.max(0.25, size))),
     pairs: isTiny ? 3 : PAIRS,
+    sparePairs: isReal ? SPARE_PAIRS : PAIRS,
+    pairsPerRun: isReal ? 1 : PAIRS,
     sweepPairs: isTiny ? 1 : SWEEP_PAIRS,
     timeouts: TIMEOUT_FRACTIONS,
     hasControl: load === CONTROL_LOAD,
@@ -192,14 +196,14 @@ async function measureCase(
   const fromUs = monotonicNow();
   const rps = plan.load * served.capacityRps;
   const length = lengthOf(plan, rps, Math.max(...Object.values(served.sloMs)));
-  const run: Runs = (contenders, pair) => served.run(contenders, rps, seedOf(plan, pair), length);
-  const shared: Runs = async (contenders, pair) => {
-    const counts = await machine.run(contenders.length * rps, () => run(contenders, pair));
-    machine.learn(counts.every(({ lag_ms }) => (lag_ms ?? 0) <= ON_TIME_LAG_MS));
+  const run: Runs = (contenders, pairs) => served.run(contenders, rps, seedOf(plan, pairs[0]!), length, pairs.length);
+  const shared: Runs = async (contenders, pairs) => {
+    const counts = await machine.run(contenders.length * rps, () => run(contenders, pairs));
+    for (const pair of counts) machine.learn(pair.every(({ lag_ms }) => (lag_ms ?? 0) <= ON_TIME_LAG_MS));
     return counts;
   };
   const isReal = setting.kind === "real";
-  const runs = await runPairs(plan, isReal ? inTurn(plan, run) : atOnce(plan, shared));
+  const runs = await runPairs(plan, isReal ? inTurn(plan, run) : shared);
   const most = isReal ? null : mostInTime(setting, rps, length.countedS) / (rps * length.countedS);
   return {
     capacity_rps: served.capacityRps,
@@ -214,7 +218,7 @@ async function measureCase(
   };
 }
 
-/** Each pair of each case has its own arrivals. */
+/** Each pair of each case has its own arrivals. @param pair the first of a run. */
 export const seedOf = ({ setting, load }: Pick<CasePlan, "setting" | "load">, pair: number): number =>
   Math.floor(stream(pair, `default/${setting}/${load}`)() * 2 ** 32);
 
@@ -235,7 +239,8 @@ export function secondsOf({ case: { setting, load }, plan }: PlannedCase): numbe
   if (setting.kind === "real") return runsOf(plan) * REAL_RUN_S;
   const sloMs = Math.max(...setting.models.map((model) => model.sloMs));
   const { warmupS, countedS } = lengthOf(plan, load * setting.capacityRps, sloMs);
-  return plan.pairs * (warmupS + countedS + sloMs / 1000 + BETWEEN_S);
+  const runs = 1 + Math.ceil((plan.pairs - plan.sweepPairs) / plan.pairsPerRun);
+  return plan.pairs * countedS + runs * (warmupS + sloMs / 1000 + BETWEEN_S);
 }
 
 /** Of the machine's seconds. */

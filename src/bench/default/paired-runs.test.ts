@@ -1,11 +1,19 @@
 import { expect, test } from "vitest";
-import { atOnce, type Contender, inTurn, type PairPlan, type RunCounts, runPairs } from "./paired-runs.js";
+import { type Contender, inTurn, type PairPlan, type RunCounts, runPairs } from "./paired-runs.js";
 
-const plan: PairPlan = { pairs: 3, sweepPairs: 2, timeouts: [0.1, 0.5], hasControl: true, repeatsMax: 1 };
+const plan: PairPlan = {
+  pairs: 3,
+  sparePairs: 1,
+  sweepPairs: 2,
+  pairsPerRun: 1,
+  timeouts: [0.1, 0.5],
+  hasControl: true,
+  repeatsMax: 1,
+};
 const takeTurns = (plan: PairPlan, run: (contender: Contender, pair: number) => Promise<RunCounts>) =>
   runPairs(
     plan,
-    inTurn(plan, async ([contender], pair) => [await run(contender!, pair)]),
+    inTurn(plan, async ([contender], [pair]) => [[await run(contender!, pair!)]]),
   );
 const counts = (in_time: number) => ({ arrived: 100, in_time, late: 0, lag_ms: 1, void_reason: null });
 
@@ -32,7 +40,7 @@ test("in an order of its own in each pair, the same in every run; all timeouts w
 
 test("a void run is made again, as often as is allowed, before its pair is given up", async () => {
   const order: string[] = [];
-  const runs = await takeTurns({ ...plan, pairs: 1, repeatsMax: 2 }, async ({ name }, pair) => {
+  const runs = await takeTurns({ ...plan, pairs: 1, sparePairs: 2, repeatsMax: 2 }, async ({ name }, pair) => {
     order.push(`${pair} ${name}`);
     const tried = order.filter((each) => each === `${pair} ${name}`).length;
     const isVoid = (pair === 0 && name === "eager") || (name === "default" && tried < 2);
@@ -72,10 +80,9 @@ test("what a void pair seemed to say of timeouts does not count, and does not sh
       return { ...counts(name === "timeout-0.1" ? 99 : 50), void_reason: name === "timeout-0.5" ? "late" : null };
     return counts(name === "timeout-0.5" ? 60 : 50);
   };
-  const runs = await runPairs(
-    plan,
-    atOnce(plan, (contenders, pair) => Promise.all(contenders.map((contender) => run(contender, pair)))),
-  );
+  const runs = await runPairs(plan, async (contenders, [pair]) => [
+    await Promise.all(contenders.map((contender) => run(contender, pair!))),
+  ]);
   const timeouts = [0, 1, 2, 3].map((pair) =>
     runs.flatMap((run) => (run.pair === pair && run.contender.startsWith("timeout") ? [run.contender] : [])),
   );
@@ -83,24 +90,29 @@ test("what a void pair seemed to say of timeouts does not count, and does not sh
   expect(timeouts[3]).toEqual(["timeout-0.5"]);
 });
 
-test("at once: all of a pair are run by one call, and made again where one of them says nothing", async () => {
+test("pairs behind each other in one run: those of the sweep, then the others; void ones are made up for alone", async () => {
   const calls: string[] = [];
-  const run = async (contenders: readonly Contender[], pair: number) => {
-    calls.push(`${pair}: ${contenders.length}`);
-    const isVoid = pair === 0 || calls.filter((call) => call.startsWith(`${pair}:`)).length === 1;
-    return contenders.map(({ name }) => ({ ...counts(50), void_reason: isVoid && name === "eager" ? "late" : null }));
-  };
-  const runs = await runPairs({ ...plan, pairs: 1 }, atOnce(plan, run));
-  // The first stays void and is made up for by the second, at the second try.
-  expect(calls).toEqual(["0: 5", "0: 5", "1: 5", "1: 5"]);
-  expect(runs.map(({ pair }) => pair)).toEqual([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
-  const second = runs.filter(({ pair }) => pair === 1);
-  expect(second.every(({ void_reason }) => void_reason === null)).toBe(true);
-  expect(second.map(({ contender }) => contender).sort()).toEqual([
-    "default",
-    "eager",
-    "eager-again",
-    "timeout-0.1",
-    "timeout-0.5",
-  ]);
+  const runs = await runPairs({ ...plan, pairs: 7, sparePairs: 7, pairsPerRun: 7 }, async (contenders, pairs) => {
+    calls.push(`${contenders.length}: ${pairs.join(" ")}`);
+    return pairs.map((pair) =>
+      contenders.map(({ name }) => ({
+        ...counts(name === "timeout-0.5" ? 60 : 50),
+        void_reason: (pair === 3 || pair === 6) && name === "eager" ? "late" : null,
+      })),
+    );
+  });
+  expect(calls).toEqual(["5: 0 1", "4: 2 3 4 5 6", "4: 7 8"]);
+  const names = (pair: number) => runs.filter((run) => run.pair === pair).map(({ contender }) => contender);
+  expect([...names(0)].sort()).toEqual(["default", "eager", "eager-again", "timeout-0.1", "timeout-0.5"]);
+  expect([...names(7)].sort()).toEqual(["default", "eager", "eager-again", "timeout-0.5"]);
+  expect(runs.filter(({ void_reason }) => void_reason !== null).map(({ pair }) => pair)).toEqual([3, 6]);
+});
+
+test("however many are void, there is an end", async () => {
+  let made = 0;
+  await runPairs({ ...plan, pairs: 7, sparePairs: 7, pairsPerRun: 7 }, async (contenders, pairs) => {
+    made += pairs.length;
+    return pairs.map(() => contenders.map(() => ({ ...counts(50), void_reason: "late" })));
+  });
+  expect(made).toBe(14);
 });

@@ -40,55 +40,68 @@ export interface PairedRun extends RunCounts {
 
 export interface PairPlan {
   readonly pairs: number;
+  /** Further pairs in place of void ones, at most. */
+  readonly sparePairs: number;
   /** Pairs in which all timeouts run; in the others the best of them does. */
   readonly sweepPairs: number;
+  /** Pairs that follow each other in one run, at most. */
+  readonly pairsPerRun: number;
   readonly timeouts: readonly number[];
   readonly hasControl: boolean;
-  /** Times that a void run is made again, and further pairs in place of void ones, at most. */
+  /** Times that a void run of one contender is made again, at most. */
   readonly repeatsMax: number;
 }
 
-/** Counts of the contenders, on the arrivals of a pair, in their order; the same pair, the same arrivals. */
-export type Runs = (contenders: readonly Contender[], pair: number) => Promise<readonly RunCounts[]>;
+/** Counts by pair, of the contenders in their order, on the arrivals of the pair; the same pairs, the same arrivals. */
+export type Runs = (
+  contenders: readonly Contender[],
+  pairs: readonly number[],
+) => Promise<readonly (readonly RunCounts[])[]>;
 
-/** @param run of a pair: fewer counts than contenders where it was given up. */
+/** @param run fewer counts of a pair than contenders where it was given up. */
 export async function runPairs(plan: PairPlan, run: Runs): Promise<PairedRun[]> {
   const runs: PairedRun[] = [];
   const timeouts = timeoutsOf(plan.timeouts);
   const common = [DEFAULT, EAGER, ...(plan.hasControl ? [CONTROL] : [])];
+  const last = plan.pairs + plan.sparePairs;
   let valid = 0;
-  for (let pair = 0; valid < plan.pairs && pair < plan.pairs + plan.repeatsMax; pair++) {
-    const turn = [...common, ...(valid < plan.sweepPairs ? timeouts : [bestOf(timeouts, runs)])];
-    shuffle(turn, turn.length, stream(pair, "bench/default/order"));
-    const made = (await run(turn, pair)).map((counts, at) => ({ pair, contender: turn[at]!.name, ...counts }));
-    runs.push(...made);
-    if (isComparable(made)) valid++;
+  for (let next = 0; valid < plan.pairs && next < last; ) {
+    const isSwept = valid < plan.sweepPairs;
+    const wanted = (isSwept ? plan.sweepPairs : plan.pairs) - valid;
+    const first = next;
+    next = Math.min(last, first + Math.min(wanted, plan.pairsPerRun));
+    const turn = [...common, ...(isSwept ? timeouts : [bestOf(timeouts, runs)])];
+    shuffle(turn, turn.length, stream(first, "bench/default/order"));
+    const made = await run(
+      turn,
+      Array.from({ length: next - first }, (_, index) => first + index),
+    );
+    for (const [index, counts] of made.entries()) {
+      const own = counts.map((each, at) => ({ pair: first + index, contender: turn[at]!.name, ...each }));
+      runs.push(...own);
+      if (isComparable(own)) valid++;
+    }
   }
   return runs;
 }
 
-const isVoid = ({ void_reason }: RunCounts): boolean => void_reason !== null;
-
-/** All at the same moments; all are made again where one says nothing. */
-export function atOnce({ repeatsMax }: Pick<PairPlan, "repeatsMax">, run: Runs): Runs {
-  return async (contenders, pair) => {
-    let made = await run(contenders, pair);
-    for (let again = 0; made.some(isVoid) && again < repeatsMax; again++) made = await run(contenders, pair);
-    return made;
-  };
-}
-
-/** One after the other; what says nothing is made again by itself. */
+/** One contender after the other, pair by pair; what says nothing is made again by itself. */
 export function inTurn({ repeatsMax }: Pick<PairPlan, "repeatsMax">, run: Runs): Runs {
-  return async (contenders, pair) => {
-    const made: RunCounts[] = [];
-    for (const contender of contenders) {
-      const [counts] = await atOnce({ repeatsMax }, run)([contender], pair);
-      made.push(counts!);
-      // Whatever the others would do, this pair is not compared.
-      if (isVoid(counts!)) break;
+  return async (contenders, pairs) => {
+    const all: RunCounts[][] = [];
+    for (const pair of pairs) {
+      const made: RunCounts[] = [];
+      all.push(made);
+      for (const contender of contenders) {
+        const again = async () => (await run([contender], [pair]))[0]![0]!;
+        let counts = await again();
+        for (let time = 0; counts.void_reason !== null && time < repeatsMax; time++) counts = await again();
+        made.push(counts);
+        // Whatever the others would do, this pair is not compared.
+        if (counts.void_reason !== null) break;
+      }
     }
-    return made;
+    return all;
   };
 }
 

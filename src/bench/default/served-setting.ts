@@ -20,6 +20,7 @@ export const DEFAULT_POLICY: string | null = null;
 
 export interface RunLength {
   readonly warmupS: number;
+  /** Of a pair. */
   readonly countedS: number;
 }
 
@@ -27,8 +28,18 @@ export interface ServedSetting {
   readonly capacityRps: number;
   readonly betaOverAlpha: number;
   readonly sloMs: Readonly<Record<string, number>>;
-  /** Poisson arrivals at a rate, sent to each contender. The same seed, the same arrivals and bodies, whoever serves them. */
-  run(contenders: readonly Contender[], rps: number, seed: number, length: RunLength): Promise<RunCounts[]>;
+  /**
+   * Poisson arrivals at a rate, sent to each contender, for so many pairs one behind the other. The same seed, the same arrivals and
+   * bodies, whoever serves them.
+   * @returns counts by pair, of the contenders in their order.
+   */
+  run(
+    contenders: readonly Contender[],
+    rps: number,
+    seed: number,
+    length: RunLength,
+    pairs: number,
+  ): Promise<RunCounts[][]>;
   stop(): Promise<void>;
 }
 
@@ -68,13 +79,14 @@ async function serveEmulated(setting: EmulatedSetting, options: ServeOptions): P
     }
     const group = { kind: "emulated", count: setting.accelerators };
     const groups = Object.fromEntries(contenders.map((contender) => [groupOf(contender), group]));
-    const server = await serveProcess(folder, { models: repository, groups });
+    const server = await serveProcess(folder, { models: repository, groups }, true);
     const sloMs = Object.fromEntries(setting.models.map((model) => [model.name, model.sloMs]));
     return {
       capacityRps: setting.capacityRps,
       betaOverAlpha: setting.betaOverAlpha,
       sloMs,
-      run: (contenders, rps, seed, length) => open(server.httpPort, contenders, sloMs, rps, seed, length, {}),
+      run: (contenders, rps, seed, length, pairs) =>
+        open(server.httpPort, contenders, sloMs, rps, seed, length, pairs, {}),
       stop: () => server.stop().finally(remove),
     };
   } catch (error) {
@@ -109,7 +121,7 @@ async function serveReal({ name }: RealSetting, options: ServeOptions): Promise<
     const models = contenders.map((contender) => policyModel(contender, name));
     writePolicyModels(repository, source, models, sloMs, profile);
     const groups = Object.fromEntries(contenders.map((contender) => [groupOf(contender), CPU_WORKERS]));
-    const server = await serveProcess(folder, { models: repository, groups });
+    const server = await serveProcess(folder, { models: repository, groups }, true);
     const slos = { [name]: sloMs };
     try {
       options.note(`${name}: capacity; a request alone takes ${aloneMs.toFixed(2)} ms, SLO ${sloMs} ms`);
@@ -118,7 +130,8 @@ async function serveReal({ name }: RealSetting, options: ServeOptions): Promise<
         capacityRps,
         betaOverAlpha,
         sloMs: slos,
-        run: (contenders, rps, seed, length) => open(server.httpPort, contenders, slos, rps, seed, length, load),
+        run: (contenders, rps, seed, length, pairs) =>
+          open(server.httpPort, contenders, slos, rps, seed, length, pairs, load),
         stop: () => server.stop().finally(remove),
       };
     } catch (error) {
@@ -144,15 +157,17 @@ async function open(
   rps: number,
   seed: number,
   { warmupS, countedS }: RunLength,
+  pairs: number,
   load: Partial<LoadOptions>,
-): Promise<RunCounts[]> {
+): Promise<RunCounts[][]> {
   const loads = contenders.map(
     (contender): LoadOptions => ({
       ...LOAD_DEFAULTS,
       targets: targetsOf(port, contender, sloMs),
       mode: { kind: "open", process: "poisson", shape: 1, steps: [{ fromS: 0, rps }] },
-      durationS: warmupS + countedS,
+      durationS: warmupS + pairs * countedS,
       warmupS,
+      partS: countedS,
       seed,
       encoding: "binary",
       clientTimeoutMs: defaultClientTimeoutMs(Math.max(...Object.values(sloMs))),
@@ -161,13 +176,13 @@ async function open(
       ...load,
     }),
   );
-  return (await runTogether(loads)).map(({ report }) => ({
-    arrived: report.arrived,
-    in_time: report.finished,
-    late: report.late,
-    lag_ms: report.lag_ms.p99,
-    void_reason: report.void_reason,
-  }));
+  const results = await runTogether(loads);
+  return Array.from({ length: pairs }, (_, pair) =>
+    results.map(({ parts }): RunCounts => {
+      const { arrived, finished, late, lagMs, voidReason } = parts[pair]!;
+      return { arrived, in_time: finished, late, lag_ms: lagMs, void_reason: voidReason };
+    }),
+  );
 }
 
 /** As many at a time, each with a deadline that nobody misses: what is dropped is not capacity. */

@@ -20,7 +20,7 @@ function works(machine: SharedMachine) {
 }
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test("work runs at once while its rates stay within what the machine carries; nobody passes the first that waits", async () => {
+test("work runs at once while its rates stay within what the machine carries; who fits passes who does not", async () => {
   const { began, start, end } = works(machineOf(1000));
   for (const [name, rps] of [
     ["a", 600],
@@ -31,11 +31,24 @@ test("work runs at once while its rates stay within what the machine carries; no
     void start(name, rps);
   await settled();
   expect(began).toEqual(["a", "b"]);
-  // 600 are free, c needs 700; d would fit and waits behind it.
+  // 600 are free, c needs 700.
   await end("a");
-  expect(began).toEqual(["a", "b"]);
+  expect(began).toEqual(["a", "b", "d"]);
   await end("b");
-  expect(began).toEqual(["a", "b", "c", "d"]);
+  expect(began).toEqual(["a", "b", "d", "c"]);
+});
+
+test("who waits first is not passed for ever", async () => {
+  const { began, start, end } = works(machineOf(1000));
+  void start("a", 500);
+  void start("large", 600);
+  for (let small = 0; small < 20; small++) void start(`${small}`, 50);
+  await settled();
+  expect(began).toEqual(["a", "0", "1", "2", "3", "4", "5", "6", "7"]);
+  for (const name of ["0", "1", "2"]) await end(name);
+  expect(began).toHaveLength(9);
+  await end("a");
+  expect(began[9]).toBe("large");
 });
 
 test("work of more than the machine carries runs alone", async () => {
@@ -47,11 +60,15 @@ test("work of more than the machine carries runs alone", async () => {
   ] as const)
     void start(name, rps);
   await settled();
-  expect(began).toEqual(["a"]);
+  expect(began).toEqual(["a", "b"]);
   await end("a");
-  expect(began).toEqual(["a", "huge"]);
+  expect(began).toEqual(["a", "b"]);
+  await end("b");
+  void start("c", 1);
+  await settled();
+  expect(began).toEqual(["a", "b", "huge"]);
   await end("huge");
-  expect(began).toEqual(["a", "huge", "b"]);
+  expect(began).toEqual(["a", "b", "huge", "c"]);
 });
 
 test("what fails gives its room back, and its error to who asked", async () => {

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { setPriority } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
@@ -11,6 +12,8 @@ const RUBATO = fileURLToPath(new URL("../../../bin/rubato.js", import.meta.url))
 /** Profiling included. */
 const START_TIMEOUT_MS = 180_000;
 const STOP_TIMEOUT_MS = 10_000;
+/** Of a server that gives way, and of its workers: a client that waits for a core behind them measures itself. */
+const NICE = 5;
 /** Kept of what it logs, for the message when it cannot start. */
 const LOG_CHARS_MAX = 4000;
 
@@ -29,13 +32,15 @@ export interface ServedProcess {
 
 /**
  * @param folder the configuration file is written there. @param config as rubato.config.yaml; ports are free ones.
+ * @param givesWay the client, in this process, comes first where all cores are taken.
  * @throws ServingError unavailable with what it logged when it does not get ready.
  */
-export async function serveProcess(folder: string, config: object): Promise<ServedProcess> {
+export async function serveProcess(folder: string, config: object, givesWay = false): Promise<ServedProcess> {
   const file = path.join(folder, "rubato.config.yaml");
   const ports = { http: { port: 0 }, grpc: { port: 0 }, drain_s: 1 };
   writeFileSync(file, stringify({ ...ports, log: { level: "warn", pretty: false }, ...config }));
   const child = spawn(process.execPath, [RUBATO, "serve", "--config", file], { stdio: ["ignore", "pipe", "pipe"] });
+  if (givesWay && child.pid !== undefined) setPriority(child.pid, NICE);
   const exited = once(child, "exit");
   running.add(child);
   exited.finally(() => running.delete(child));

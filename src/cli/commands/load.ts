@@ -181,6 +181,7 @@ async function optionsOf(targets: readonly string[], flags: LoadFlags): Promise<
         : { kind: "closed", concurrency: flags.concurrency },
     durationS,
     warmupS: flags.warmup ?? Math.min(LOAD_DEFAULTS.warmupS, durationS / 10),
+    partS: null,
     sloMs,
     seed: flags.seed,
     data: flags.data,
