@@ -1,10 +1,13 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { modelFile, modelsDir, root, rubatoYaml, session } from "./direct-client.js";
 
-const models = readdirSync(modelsDir, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+/** Pipelines have a folder too, and no tensors of their own. */
+const models = readdirSync(modelsDir, { withFileTypes: true }).filter(
+  (entry) => entry.isDirectory() && existsSync(path.join(modelsDir, entry.name, "rubato.yaml")),
+);
 const names = models.map((entry) => entry.name);
 const groups: Record<string, { kind: string; count: number }> = parse(
   readFileSync(path.join(root, "rubato.config.yaml"), "utf8"),
