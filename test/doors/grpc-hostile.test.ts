@@ -4,7 +4,7 @@ import zlib from "node:zlib";
 import { afterEach, expect, test } from "vitest";
 import type { GrpcDoorOptions } from "../../src/serve/grpc/door.js";
 import { type Doors, fp32, grpcInfer, openDoors, until } from "./harness.js";
-import { connect, framed, INFER, inferMessage, open, STREAM_INFER } from "./raw-grpc.js";
+import { connect, cut, framed, INFER, inferMessage, open, STREAM_INFER } from "./raw-grpc.js";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -21,7 +21,8 @@ const session = (settings = {}): ClientHttp2Session => {
   return opened;
 };
 afterEach(async () => {
-  for (const opened of sessions.splice(0)) opened.destroy();
+  // Node's client corrupts its memory when a session is destroyed with streams that were not read (nodejs/node 65093).
+  for (const opened of sessions.splice(0)) cut(opened);
   await doors.close();
 });
 
