@@ -3,6 +3,7 @@
  * the pipeline come and go, and clients leave. See virtual-time.test.ts.
  */
 import { describe, expect, it } from "vitest";
+import { itOverSeeds } from "../support/seeded-parts.js";
 import { type Call, isRefusal, isRequest, PIPELINE, VirtualServer } from "../support/virtual-server.js";
 
 const SEEDS = 400;
@@ -66,21 +67,10 @@ async function checkCounts(world: VirtualServer): Promise<void> {
   expect(models.refused).toBeGreaterThanOrEqual(calls.filter(isRefusal).length);
 }
 
-async function named(seed: number): Promise<void> {
-  try {
-    await check(seed);
-  } catch (error) {
-    throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
-  }
-}
-
 Error.stackTraceLimit = 2;
 
 describe("pipelines of the live server in virtual time", () => {
-  for (let part = 0; part < PARTS; part++)
-    it(`every request ends once, part ${part}`, async () => {
-      for (let seed = part; seed < SEEDS; seed += PARTS) await named(seed);
-    });
+  itOverSeeds("every request ends once", SEEDS, PARTS, check);
 
   it("in all ways", () => {
     expect(seen.replies).toBeGreaterThan(1000);

@@ -2,7 +2,8 @@
  * Conservation, over 1,000 seeds of faults and without waiting (D8): the whole server between the doors and the worker
  * processes, in virtual time. See test/support/virtual-server.ts for what goes wrong.
  */
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { itOverSeeds } from "../support/seeded-parts.js";
 import { type Call, isRefusal, isRequest, VirtualServer } from "../support/virtual-server.js";
 
 const SEEDS = 1000;
@@ -92,20 +93,9 @@ async function checkCounts(world: VirtualServer): Promise<void> {
   expect(of("late") + failed, "late or failed").toBe(told("late", ...FAILURES));
 }
 
-async function named(seed: number): Promise<void> {
-  try {
-    await check(seed);
-  } catch (error) {
-    throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
-  }
-}
-
 // A thousand refusals a second would each gather a stack.
 Error.stackTraceLimit = 2;
 
 describe("the live server in virtual time", () => {
-  for (let part = 0; part < PARTS; part++)
-    it(`keeps every request, part ${part}`, async () => {
-      for (let seed = part; seed < SEEDS; seed += PARTS) await named(seed);
-    });
+  itOverSeeds("keeps every request", SEEDS, PARTS, check);
 });

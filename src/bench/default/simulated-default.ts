@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import type { ExpandedScenario } from "../../config/scenario/scenario.js";
 import { durationUs } from "../../core/time.js";
+import { staggeredCostUs } from "../../policies/deferred/target-size.js";
 import { simulateBadRates } from "../../sim/simulate.js";
 import type { BenchResult } from "../bench-result.js";
 import type { BenchOptions } from "../benches.js";
@@ -104,11 +105,7 @@ function caseOf({ scenario, capacityRps }: DefaultSetting, load: number): Case {
 /** Accelerator time per request of each model in the largest batch that staggered execution sustains. */
 function costsOf({ models, accelerators }: ExpandedScenario): number[] {
   const count = accelerators.reduce((sum, { scale }) => sum + 1 / scale, 0);
-  return models.map(({ execUs, sloUs, batchSizeMax }) => {
-    let size = 1;
-    while (size < batchSizeMax && execUs[size + 1]! * (1 + 1 / count) <= sloUs) size++;
-    return execUs[size]! / size;
-  });
+  return models.map(({ execUs, sloUs, batchSizeMax }) => staggeredCostUs(execUs, batchSizeMax, sloUs, count));
 }
 
 const ratioOf = ({ auto, best }: Case): number => (best === 0 ? 1 : auto / best);

@@ -41,3 +41,13 @@ export function keepUpSize(execUs: Float64Array, sizeMax: number, costUs: number
   while (size < sizeMax && execUs[size]! > costUs * size) size++;
   return size;
 }
+
+/**
+ * Accelerator time per request, µs, in the largest batch that staggered execution (Symphony §3.3) sustains: l(b) (1 + 1/n) <= SLO.
+ * @param accelerators n, each counted by its speed.
+ */
+export function staggeredCostUs(execUs: Float64Array, sizeMax: number, sloUs: number, accelerators: number): number {
+  let size = 1;
+  while (size < sizeMax && execUs[size + 1]! * (1 + 1 / accelerators) <= sloUs) size++;
+  return execUs[size]! / size;
+}

@@ -3,6 +3,7 @@ import type { AcceleratorTable } from "../../../core/tables/accelerator-table.js
 import type { BatchId } from "../../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../../core/tables/request-table.js";
 import type { SharedLoad } from "../shared-load.js";
+import { staggeredCostUs } from "../target-size.js";
 import type { WindowRules } from "../window-queue.js";
 import { Stage } from "./stage.js";
 import { WAYS } from "./ways.js";
@@ -70,7 +71,8 @@ interface Member {
  */
 export class Rehearsal {
   private readonly members = new Map<QueueKey, Member>();
-  private readonly rows = new Float64Array(ROWS_MAX * COLUMNS);
+  /** Made for the first: most schedulers rehearse nothing. */
+  private rows = new Float64Array(0);
   private count = 0;
   /** When recording began and ended. */
   private fromAt = 0;
@@ -135,6 +137,7 @@ export class Rehearsal {
     if (this.count > 0 && !this.isRecording) this.play(at);
     else if (this.isRecording) this.record(key, request, at);
     else if (at >= this.restUntil) {
+      if (this.rows.length === 0) this.rows = new Float64Array(ROWS_MAX * COLUMNS);
       this.fromAt = at;
       this.isRecording = true;
       this.earnedHere = 0;
@@ -145,8 +148,9 @@ export class Rehearsal {
 
   /** A batch of the queue ended. Counted while arrivals are written down: as much as was earned on a stage. */
   ended(key: QueueKey, batch: BatchId, endAt: number): void {
+    if (!this.isRecording) return;
     const member = this.members.get(key);
-    if (!this.isRecording || member === undefined || member.staged < 0) return;
+    if (member === undefined || member.staged < 0) return;
     const { requests, batches } = this.core!;
     let inTime = 0;
     for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!)
@@ -215,10 +219,10 @@ export class Rehearsal {
       });
     }
     const delays: NetworkDelays[] = [];
-    const capacity = capacityOf(accelerators);
+    const capacity = Math.max(1, this.load.capacity());
     for (const [key, { spec, staged }] of members) {
       delays[staged] = core.delaysOf(key);
-      this.worth[staged] = leastUs(spec, capacity);
+      this.worth[staged] = staggeredCostUs(spec.latency.execUs, spec.latency.sizeMax, spec.sloUs, capacity);
     }
     for (const stage of this.stages) stage.follow(accelerators, delays);
   }
@@ -279,18 +283,4 @@ export class Rehearsal {
     this.load.isOn = WAYS[best]!.hasParts;
     for (const { queue, spec, own } of this.members.values()) queue?.serveBy(WAYS[best]!.rulesOf(own, spec.sloUs), at);
   }
-}
-
-function capacityOf(accelerators: AcceleratorTable): number {
-  let capacity = 0;
-  for (let id = 0; id < accelerators.capacity; id++)
-    if (accelerators.present[id] === 1) capacity += accelerators.fastestScale / accelerators.scale[id]!;
-  return capacity;
-}
-
-/** Accelerator time per request in the largest batch that staggered execution sustains, µs. */
-function leastUs({ latency: { execUs, sizeMax }, sloUs }: QueueSpec, accelerators: number): number {
-  let size = 1;
-  while (size < sizeMax && execUs[size + 1]! * (1 + 1 / Math.max(1, accelerators)) <= sloUs) size++;
-  return execUs[size]! / size;
 }
