@@ -47,6 +47,15 @@ export const BENCHES: readonly Bench[] = [
     run: async (options) => (await import("./scheduling/scheduler-bench.js")).benchScheduler(options),
   },
   {
+    name: "distribution",
+    isFor:
+      "insertion, deletion and query of ORLOJ's scores over the requests that wait, against lines by deadline and a scan",
+    isNotFor: "what a scheduler does with the answer",
+    takes: "6 s",
+    isQuick: false,
+    run: async (options) => (await import("./scheduling/distribution-bench.js")).benchDistribution(options),
+  },
+  {
     name: "simulate",
     isFor: "simulated requests per wall second with the whole report, as `rubato simulate` runs",
     isNotFor: "comparing policies: that is `rubato goodput`",

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { mean, standardDeviation, studentT975, tInterval95 } from "./statistics.js";
+import { mean, median, standardDeviation, studentT975, tInterval95 } from "./statistics.js";
 
 describe("statistics", () => {
   it("mean and sample standard deviation of a worked example", () => {
@@ -7,6 +7,11 @@ describe("statistics", () => {
     expect(mean(values)).toBe(5);
     expect(standardDeviation(values)).toBeCloseTo(Math.sqrt(32 / 7), 12);
     expect(standardDeviation([3])).toBe(0);
+  });
+
+  it("median of an odd and of an even number", () => {
+    expect([median([9, 1, 4]), median([9, 1, 4, 5]), median([7])]).toEqual([4, 4.5, 7]);
+    expect(() => median([])).toThrow("the median of no values is undefined");
   });
 
   it("does not lose a small spread around a large mean", () => {

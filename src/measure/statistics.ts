@@ -14,6 +14,14 @@ export function mean(values: readonly number[]): number {
   return sum / values.length;
 }
 
+/** The middle one, or the mean of the two in the middle. */
+export function median(values: readonly number[]): number {
+  invariant(values.length > 0, "the median of no values is undefined");
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[at]! : (sorted[at - 1]! + sorted[at]!) / 2;
+}
+
 /** Sample standard deviation (n - 1); 0 for one value. Two passes: rates are near each other, sums of squares cancel. */
 export function standardDeviation(values: readonly number[]): number {
   if (values.length < 2) return 0;

@@ -1,5 +1,5 @@
 /** What paired runs say: is the default as good as the best of eager and a timeout, and better where batching pays? */
-import { mean, standardDeviation, tInterval95 } from "../../measure/statistics.js";
+import { mean, median, standardDeviation, tInterval95 } from "../../measure/statistics.js";
 import { bestOf, CONTROL, DEFAULT, EAGER, isComparable, type PairedRun, timeoutsOf } from "./paired-runs.js";
 
 /** In time, relative to the best of eager and a timeout: in every case; and where batching pays and load is at or past capacity. */
@@ -99,12 +99,6 @@ function summaryOf(ratios: readonly number[]): Comparison["ratio"] {
   if (ratios.length === 0) return { median: Number.NaN, low: Number.NaN, high: Number.NaN };
   const { low, high } = tInterval95(ratios);
   return { median: median(ratios), low, high };
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[at]! : (sorted[at - 1]! + sorted[at]!) / 2;
 }
 
 /** What a pair cannot tell: spread of the ratio of a policy to itself; null where none ran twice. */

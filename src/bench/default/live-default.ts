@@ -10,10 +10,11 @@ import path from "node:path";
 import { stream } from "../../sim/random.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { BenchResult } from "../bench-result.js";
+import { writeFigure } from "../write-figure.js";
 import { type CaseEvidence, compare } from "./comparison.js";
 import { type CasePlan, digestOf, KeptCases, type MeasuredCase } from "./kept-cases.js";
 import { type LiveCase, type LiveSetting, liveCases, mostInTime } from "./live-cases.js";
-import { caseResult, summaryResults, writeFigure } from "./live-results.js";
+import { caseResult, comparedFigure, summaryResults } from "./live-results.js";
 import { inTurn, type Runs, runPairs, TIMEOUT_FRACTIONS } from "./paired-runs.js";
 import {
   DEFAULT_POLICY,
@@ -133,7 +134,7 @@ export async function benchLiveDefault(options: LiveDefaultOptions): Promise<Ben
   await allOrFirstError(Array.from({ length: LANES }, lane), () => emulated.splice(0));
   const all = planned.map((each) => ({ setting: each.case.setting, ...reports.get(digestOf(each.plan))! }));
   const compared = all.map((each) => ({ ...each, comparison: compare(evidenceOf(each)) }));
-  if (options.figuresDir != null) await writeFigure(options.figuresDir, compared);
+  await writeFigure(options.figuresDir, comparedFigure(compared));
   return [...compared.map(caseResult), ...summaryResults(compared)];
 }
 

@@ -2,10 +2,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, test } from "vitest";
+import { writeFigure } from "../write-figure.js";
 import { compare } from "./comparison.js";
 import type { CasePlan, MeasuredCase } from "./kept-cases.js";
 import { emulatedSetting } from "./live-cases.js";
-import { type ComparedCase, caseResult, summaryResults, writeFigure } from "./live-results.js";
+import { type ComparedCase, caseResult, comparedFigure, summaryResults } from "./live-results.js";
 import type { PairedRun } from "./paired-runs.js";
 
 const setting = emulatedSetting(2, [1], 8, 3);
@@ -54,7 +55,7 @@ test("the summary counts what was held, names the least, and says what a pair ca
 test("draws a figure", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "rubato-default-figure-"));
   try {
-    await writeFigure(folder, cases);
+    await writeFigure(folder, comparedFigure(cases));
     expect(readFileSync(path.join(folder, "default-live.svg"), "utf8")).toContain("offered load");
   } finally {
     rmSync(folder, { recursive: true, force: true });

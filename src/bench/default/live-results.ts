@@ -1,9 +1,8 @@
 /** Compared cases as rows of `rubato bench`, and as a figure. */
-import { mkdirSync, writeFileSync } from "node:fs";
-import path from "node:path";
+import { median } from "../../measure/statistics.js";
 import type { Figure, LineRow } from "../../reproduce/figure.js";
 import type { BenchResult } from "../bench-result.js";
-import { type Comparison, GAIN, LEAST, median, noiseOf, type Verdict } from "./comparison.js";
+import { type Comparison, GAIN, LEAST, noiseOf, type Verdict } from "./comparison.js";
 import { type CasePlan, digestOf, type MeasuredCase } from "./kept-cases.js";
 import type { LiveSetting } from "./live-cases.js";
 
@@ -94,18 +93,11 @@ export function summaryResults(cases: readonly ComparedCase[]): BenchResult[] {
   return [...results, { name: "default-live noise", value: noise.sd, unit: "sd of a ratio", detail, digest }];
 }
 
-export async function writeFigure(folder: string, cases: readonly ComparedCase[]): Promise<void> {
-  const { renderFigure, standalone } = await import("../../reproduce/chart.js");
-  const figure = figureOf(cases);
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(path.join(folder, `${figure.id}.svg`), standalone(await renderFigure(figure)));
-}
-
 const familyOf = ({ setting }: ComparedCase): string =>
   setting.kind === "real" ? "real models" : `beta/alpha ${setting.betaOverAlpha}`;
 
 /** At each load the least, the median and the most of a family's cases. */
-function figureOf(cases: readonly ComparedCase[]): Figure {
+export function comparedFigure(cases: readonly ComparedCase[]): Figure {
   const families = [...new Set(cases.map(familyOf))];
   const rows: LineRow[] = families.flatMap((series) => {
     const own = cases.filter((each) => familyOf(each) === series && each.comparison.pairs > 0);

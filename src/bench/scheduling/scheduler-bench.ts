@@ -6,13 +6,12 @@
  * accelerators grow, what a second queue thread adds, and what a grant costs the rank. Not for: the latency of a decision, a server, or a machine that does
  * anything else meanwhile: what happens in real time has windows of a millisecond.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
-import path from "node:path";
 import { GCProfiler, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Figure, LineRow } from "../../reproduce/figure.js";
 import { CoreRun, RATE_PER_ACCELERATOR } from "../../sim/core-run.js";
 import type { BenchResult } from "../bench-result.js";
+import { writeFigure } from "../write-figure.js";
 import { benchCore } from "./core-bench.js";
 import { IN_TIME, measureLots, measureThreads } from "./lot-bench.js";
 import { runQueueLoad } from "./queue-load.js";
@@ -37,7 +36,7 @@ export async function benchThreads(options: SchedulerBenchOptions): Promise<Benc
   const lots = await measureLots(size, onProgress);
   onProgress("one queue thread and two");
   const queues = await measureQueueThreads(size, onProgress);
-  await writeFigure(options, ranksFigure(queues));
+  await writeFigure(options.figuresDir, ranksFigure(queues));
   return [...threaded, ...lots, ...queueResults(queues)];
 }
 
@@ -50,7 +49,7 @@ export async function benchCosts(options: SchedulerBenchOptions): Promise<BenchR
   const allocation = measureAllocation(size);
   onProgress("cost per event over models and accelerators");
   const points = measureCosts(size);
-  await writeFigure(options, costFigure(points));
+  await writeFigure(options.figuresDir, costFigure(points));
   return [...core, allocation, ...points.map(costResult)];
 }
 
@@ -265,13 +264,6 @@ function ranksFigure(queues: QueueThreads): Figure {
     series: [{ name: "queue threads" }],
     rows: batches.map((batch) => ({ x: batch, y: threadsFed(queues, batch), series: "queue threads" })),
   };
-}
-
-async function writeFigure({ figuresDir }: SchedulerBenchOptions, figure: Figure): Promise<void> {
-  if (figuresDir === undefined || figuresDir === null) return;
-  const { renderFigure, standalone } = await import("../../reproduce/chart.js");
-  mkdirSync(figuresDir, { recursive: true });
-  writeFileSync(path.join(figuresDir, `${figure.id}.svg`), standalone(await renderFigure(figure)));
 }
 
 const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;

@@ -8,7 +8,7 @@ import type { Score } from "./score.js";
  * function g(D - t) for all of a line, which rises or falls throughout a stage (see Score), the most urgent of those within a stage is
  * the first or the last of them, by a bisection over the deadlines. Nothing is kept up to date as time passes: no lines, no
  * milestones, no base time. Stages are looked at from the highest peak down, until none can hold a better one; in a full line
- * that is a few. O(stages log n) at most, and allocates nothing.
+ * that is a few. A line much shorter than the list of stages is looked at whole. O(min(n, stages log n)), and allocates nothing.
  *
  * @param above only a request whose score is above this is of interest, >= 0.
  * @returns its index in the line; -1: there is none. Of equal scores, one of them, the same each time.
@@ -17,7 +17,15 @@ export function bestInLine(pending: DeadlineQueue, score: Score, at: number, abo
   const { byPeak, edges } = score;
   let best = -1;
   let bestValue = above;
-  if (pending.length === 0) return best;
+  if (2 * pending.length < edges.length) {
+    for (let index = 0; index < pending.length; index++) {
+      const value = score.valueAt(pending.deadlineAt(index) - at);
+      if (value <= bestValue) continue;
+      best = index;
+      bestValue = value;
+    }
+    return best;
+  }
   for (let place = 0; place < byPeak.length; place++) {
     const stage = byPeak[place]!;
     if (score.peakOf(stage) <= bestValue) break;
