@@ -27,7 +27,7 @@ export {
   DROP_PREDICTED_LATE,
   DROP_QUEUE_FULL,
 } from "./core/outcome.js";
-export type { Arbiter, CoreView, Policy, Queue, QueueKey, QueueSpec, QueueView } from "./core/policy.js";
+export type { Arbiter, CoreView, KindTimes, Policy, Queue, QueueKey, QueueSpec, QueueView } from "./core/policy.js";
 export type { CommandSink, SchedulerOptions } from "./core/scheduler.js";
 export { Scheduler } from "./core/scheduler.js";
 export type { AcceleratorId } from "./core/tables/accelerator-table.js";

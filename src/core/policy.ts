@@ -13,6 +13,15 @@ import type { RequestHandle, RequestTable } from "./tables/request-table.js";
 /** Index of a queue in its scheduler: a model, or a share group of a model, or (module, worker). */
 export type QueueKey = number;
 
+/** What is known of the requests of one kind before any was served. */
+export interface KindTimes {
+  readonly name: string;
+  /** Part of the queue's requests that are of it; all kinds of a queue have 1 together. */
+  readonly share: number;
+  /** Times alone of a sample of them, µs, ascending; empty: none is known. */
+  readonly aloneUs: Float64Array;
+}
+
 export interface QueueSpec {
   /** Time of a batch on an accelerator of scale 1: the profile, or what the policy makes of it. */
   readonly latency: LatencyModel;
@@ -22,6 +31,10 @@ export interface QueueSpec {
   readonly lengthMax: number;
   /** Rules of this queue as numbers that its policy reads: they fit a record to another thread. Absent: none. */
   readonly rules?: Float64Array;
+  /** By kind (RequestTable.kind). Absent: all requests are of one kind, of which the profile is known. */
+  readonly kinds?: readonly KindTimes[];
+  /** As profiled: a batch of k whose longest member alone takes l takes c0Us + c1 * k * l (ORLOJ Eq. 3). Absent: not known apart from the profile. */
+  readonly batchTime?: { readonly c0Us: number; readonly c1: number };
 }
 
 /** Values of OfferTable.pin that name no accelerator. */

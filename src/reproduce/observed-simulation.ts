@@ -19,7 +19,7 @@ abstract class ObservedSimulation extends Simulation {
     const { requests } = this.scheduler;
     this.requestEnded(
       requests.tag[request]!,
-      requests.queue[request]!,
+      this.groups[0]!.models[requests.queue[request]!]!,
       outcome === FINISHED,
       requests.arrivalAt[request]!,
       at,

@@ -42,7 +42,7 @@ export class SimulatedGroup implements CommandSink {
   readonly first: number;
   readonly scheduler: Scheduler;
   readonly accelerators: EmulatedAccelerators;
-  /** Its models, by queue. */
+  /** Its models, by queue: several may be of one model (sessions). */
   readonly models: number[] = [];
   private readonly sink: GroupSink;
 

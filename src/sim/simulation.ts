@@ -1,5 +1,4 @@
 import { type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
-import { ProfiledLatency } from "../core/latency/latency.js";
 import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { Policy } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
@@ -15,12 +14,10 @@ import { Attendance } from "./attendance.js";
 import { BatchAccounts } from "./batch-accounts.js";
 import { EventLines, type EventListener, type EventMember } from "./event-lines.js";
 import type { Fleet } from "./fleet.js";
+import { queueSpecs } from "./queue-specs.js";
 import { type GroupSink, SimulatedGroup } from "./simulated-group.js";
 import { SimulatedPipelines } from "./simulated-pipelines.js";
 import { TrueTimes } from "./true-times.js";
-
-/** Waiting requests of one model beyond which a simulated queue is full; far above what deadlines let wait. */
-const QUEUE_LENGTH_MAX = 1_000_000;
 
 /**
  * The simulated driver: events in order of time, emulated accelerators, the schedulers' commands carried out.
@@ -41,7 +38,10 @@ export class Simulation implements GroupSink {
   private readonly pipelines: SimulatedPipelines | null;
   private readonly accounts: BatchAccounts;
   private readonly lines: EventLines | null;
+  /** By model: to its first queue, or its only one. */
   private readonly routes: readonly Route[];
+  /** By model: 1 where each of its apps has a queue of its own, one after the other. */
+  private readonly hasSessions: Uint8Array;
   /** Row of a model in the collector. */
   private readonly rows: Int32Array;
   /** Row of a model's first app; -1: it has none. */
@@ -75,16 +75,17 @@ export class Simulation implements GroupSink {
       endUs: scenario.durationUs,
       accelerators: scenario.accelerators.length,
     });
-    // Queue keys count the models of a group: added in order.
+    this.hasSessions = Uint8Array.from(scenario.models, ({ planning }) => (planning?.sessions ? 1 : 0));
+    // Queue keys count up in a group: added in order.
     this.routes = scenario.models.map((model, index): Route => {
       const group = model.group ?? 0;
       const { scheduler, models } = this.groups[group]!;
-      models.push(index);
-      const { execUs, sloUs } = model;
-      return {
-        group,
-        key: scheduler.addQueue({ latency: new ProfiledLatency(execUs), sloUs, lengthMax: QUEUE_LENGTH_MAX }),
-      };
+      const key = models.length;
+      for (const spec of queueSpecs(model, this.truth?.profiledOf(index))) {
+        models.push(index);
+        scheduler.addQueue(spec);
+      }
+      return { group, key };
     });
     this.pipelines =
       scenario.pipelines === undefined
@@ -181,7 +182,8 @@ export class Simulation implements GroupSink {
     this.lines?.arrived(this.scenario.models[model]!.name, tag, at, at + sloUs);
     const { group, key } = this.routes[model]!;
     const traits = this.truth?.traitsOf(model, tag, app);
-    if (this.groups[group]!.scheduler.arrive(key, tag, at, at + sloUs, at, traits)) return;
+    const queue = key + this.hasSessions[model]! * (traits?.kind ?? 0);
+    if (this.groups[group]!.scheduler.arrive(queue, tag, at, at + sloUs, at, traits)) return;
     if (traits !== undefined) this.kindEnded(model, traits.kind, traits.weight, DROPPED, DROP_QUEUE_FULL, at, -1, at);
     this.lines?.ended(this.scenario.models[model]!.name, { request: tag }, DROPPED, DROP_QUEUE_FULL, at);
     this.collector.end(this.rows[model]!, DROPPED, DROP_QUEUE_FULL, at, -1, at);

@@ -5,9 +5,11 @@
  * A request's app and its time alone are drawn by its number (and its place among the parts of a pipeline's request), so they are
  * the same under every policy, and nothing is kept of them.
  */
-import { LOGNORMAL, NORMAL, type TimeMixture } from "../config/scenario/apps/expand-apps.js";
+import { batchUs } from "../config/scenario/apps/batch-time.js";
+import { LOGNORMAL, NORMAL, TIME_US_MIN, type TimeMixture } from "../config/scenario/apps/time-mixture.js";
 import type { ExpandedScenario } from "../config/scenario/expand-scenario.js";
 import { cumulated } from "../config/scenario/pipelines/expand-pipelines.js";
+import type { KindTimes } from "../core/policy.js";
 import type { RequestTraits } from "../core/tables/request-table.js";
 import { Draws, pick } from "./draws.js";
 
@@ -52,23 +54,29 @@ export class TrueTimes {
   batchUs(model: number, size: number, longestUs: number): number {
     return this.models[model]!.batchUs(size, longestUs);
   }
+
+  /** What policies know beforehand of the model's apps; undefined: nothing. */
+  profiledOf(model: number): readonly KindTimes[] | undefined {
+    return this.models[model]?.profiled();
+  }
 }
 
 class ModelTimes {
+  private readonly model: ExpandedScenario["models"][number];
   private readonly apps: NonNullable<ExpandedScenario["models"][number]["apps"]>;
   private readonly shares: Float64Array;
-  private readonly execUs: Float64Array;
-  private readonly batchTime: { readonly c0Us: number; readonly c1: number } | undefined;
   private readonly which: Draws;
   private readonly times: Draws;
+  private readonly samples: Draws;
 
-  constructor({ apps, batchTime, execUs, name }: ExpandedScenario["models"][number], seed: number) {
+  constructor(model: ExpandedScenario["models"][number], seed: number) {
+    const { apps, name } = model;
+    this.model = model;
     this.apps = apps!;
     this.shares = cumulated(apps!.map(({ share }) => share));
-    this.execUs = execUs;
-    this.batchTime = batchTime;
     this.which = new Draws(seed, `apps/${name}`);
     this.times = new Draws(seed, `times/${name}`);
+    this.samples = new Draws(seed, `profiled/${name}`);
   }
 
   appOf(number: number, path: number): number {
@@ -80,18 +88,28 @@ class ModelTimes {
   }
 
   aloneUs(app: number, number: number, path: number): number {
-    const { time } = this.apps[app]!;
-    const drawn = (draw: number): number => this.times.uniform(number, path + draw * 0x51ed270b);
-    return Math.max(1, timeOf(time, pick(time.cumulative, drawn(0)), drawn(1), drawn(2)));
+    return this.drawn(this.times, app, number, path);
   }
 
   batchUs(size: number, longestUs: number): number {
-    const { batchTime, execUs } = this;
-    const us =
-      batchTime === undefined
-        ? (longestUs * execUs[size]!) / execUs[1]!
-        : batchTime.c0Us + batchTime.c1 * size * longestUs;
-    return Math.ceil(us);
+    return batchUs(this.model, size, longestUs);
+  }
+
+  /** A sample of each app, apart from the requests that arrive. */
+  profiled(): readonly KindTimes[] | undefined {
+    const { profiled: length } = this.model;
+    if (length === undefined) return undefined;
+    return this.apps.map(({ name }, app) => ({
+      name,
+      share: this.shares[app]! - (app === 0 ? 0 : this.shares[app - 1]!),
+      aloneUs: Float64Array.from({ length }, (_, number) => this.drawn(this.samples, app, number, app)).sort(),
+    }));
+  }
+
+  private drawn(draws: Draws, app: number, number: number, path: number): number {
+    const { time } = this.apps[app]!;
+    const uniform = (draw: number): number => draws.uniform(number, path + draw * 0x51ed270b);
+    return Math.max(TIME_US_MIN, timeOf(time, pick(time.cumulative, uniform(0)), uniform(1), uniform(2)));
   }
 }
 

@@ -2,13 +2,15 @@
 import { type DurationUs, sloUsFromMs, workUsFromMs } from "../../core/time.js";
 import { nearest } from "../config-error.js";
 import type { IssueList } from "../source.js";
+import type { BatchTime } from "./apps/batch-time.js";
 import { type ExpandedApp, expandApps } from "./apps/expand-apps.js";
+import { type ExpandedPlanning, expandPlanning } from "./apps/expand-planning.js";
 import type { Modulation, ScenarioData } from "./expand-arrivals.js";
 import { BATCH_SIZE_MAX, MODELS_MAX, type Scenario, type ScenarioModel } from "./scenario-schema.js";
 import { isStrong, ZOO } from "./zoo.js";
 import { zooMemoryMb } from "./zoo-sizes.js";
 
-export interface ExpandedModel {
+export interface ExpandedModel extends BatchTime {
   readonly name: string;
   /** Only modules of pipelines ask for it: no request of its own arrives. Absent: not so. */
   readonly isInner?: boolean;
@@ -24,8 +26,10 @@ export interface ExpandedModel {
   readonly modulation?: Modulation;
   /** Kinds of its requests with true times of their own; absent: batches take execUs. */
   readonly apps?: readonly ExpandedApp[];
-  /** True time of a batch of k whose longest member takes l alone: c0Us + c1 * k * l. Absent: l * execUs[k] / execUs[1]. */
-  readonly batchTime?: { readonly c0Us: number; readonly c1: number };
+  /** Requests of each app whose times alone policies know beforehand. Absent: they know of no apps. */
+  readonly profiled?: number;
+  /** What policies plan by in place of execUs. Absent: execUs. */
+  readonly planning?: ExpandedPlanning;
   /** Megabytes of the loaded model; absent where not given. Only planning reads this and the two below. */
   readonly memoryMb?: number;
   /** Megabytes that a run needs beside. */
@@ -138,17 +142,22 @@ export function expandModel(
   const execUs = new Float64Array(batchSizeMax + 2);
   for (let b = 1; b <= batchSizeMax; b++) execUs[b] = execUsOf(model, b);
   execUs[batchSizeMax + 1] = Number.POSITIVE_INFINITY;
+  const { batch_time: batchTime, planning, profiled } = model;
+  const apps = model.apps && expandApps(model.apps, (file) => data.times?.get(file) ?? []);
+  const truth: BatchTime = {
+    execUs,
+    ...(batchTime === undefined ? {} : { batchTime: { c0Us: batchTime.c0_ms * 1000, c1: batchTime.c1 } }),
+  };
   return {
     name: model.name,
-    execUs,
+    ...truth,
     batchSizeMax,
     sloUs,
     rateRps,
     ...(innerSloUs === undefined ? {} : { isInner: true }),
-    ...(model.apps === undefined ? {} : { apps: expandApps(model.apps, (file) => data.times?.get(file) ?? []) }),
-    ...(model.batch_time === undefined
-      ? {}
-      : { batchTime: { c0Us: model.batch_time.c0_ms * 1000, c1: model.batch_time.c1 } }),
+    ...(apps === undefined ? {} : { apps }),
+    ...(profiled === undefined ? {} : { profiled }),
+    ...(planning === undefined || apps === undefined ? {} : { planning: expandPlanning(planning, apps, truth) }),
     ...(host.group === 0 ? {} : { group: host.group }),
     ...(model.memory_mb === undefined ? {} : { memoryMb: model.memory_mb }),
     ...(model.dynamic_memory_mb === undefined ? {} : { dynamicMb: model.dynamic_memory_mb }),

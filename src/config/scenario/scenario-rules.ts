@@ -3,6 +3,7 @@ import { formatPath, formatValue } from "../config-error.js";
 import { validatePolicyOptions } from "../policy-options.js";
 import type { IssueList } from "../source.js";
 import { checkApps } from "./apps/expand-apps.js";
+import { checkPlanning } from "./apps/expand-planning.js";
 import { type Entrance, entrancesOf } from "./pipelines/entrances.js";
 import { checkGroups, checkPipelines } from "./pipelines/pipeline-rules.js";
 import type { Scenario, ScenarioAccelerators } from "./scenario-schema.js";
@@ -16,6 +17,7 @@ export function checkScenario(scenario: Scenario, issues: IssueList): void {
   checkGroups(scenario, issues);
   checkModels(scenario, issues);
   checkPipelines(scenario, issues);
+  checkPlanning(scenario, issues);
   checkArrivals(scenario, issues);
   checkRates(scenario, issues);
   checkFaults(scenario, issues);

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import { POLICY_NAMES } from "../../policies/registry.js";
 import { autoscaleKeys } from "../autoscale.js";
-import { apps, batchTime } from "./apps/app-schema.js";
+import { apps, batchTime, planning, profiled } from "./apps/app-schema.js";
 import { nameSchema } from "./name.js";
 import { pipelines } from "./pipelines/pipeline-schema.js";
 import { ZOO_NAMES } from "./zoo.js";
@@ -146,6 +146,8 @@ const model = z.strictObject({
     ),
   apps: apps.optional(),
   batch_time: batchTime.optional(),
+  profiled: profiled.optional(),
+  planning: planning.optional(),
   memory_mb: z
     .number()
     .min(0)

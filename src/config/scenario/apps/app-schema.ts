@@ -55,7 +55,9 @@ export const apps = z
         .gt(0)
         .max(1e9)
         .default(1)
-        .describe("Weight among the model's requests. Not read with a replay that has apps."),
+        .describe(
+          "Weight among the model's requests. With a replay that has apps it says nothing of what arrives, but of what planners expect.",
+        ),
       utility: z
         .number()
         .min(0)
@@ -79,4 +81,36 @@ export const batchTime = z
       "has for k over what it has for 1. Only with apps.",
   );
 
+export const profiled = z
+  .int()
+  .min(0)
+  .max(100_000)
+  .describe(
+    "Requests of each app whose times alone policies know beforehand, drawn by the seed apart from those that arrive; with them " +
+      "batch_time, where it is given. 0: which apps there are, and no times. Default: policies are told nothing of apps. Only with apps.",
+  );
+
+export const planning = z
+  .strictObject({
+    sessions: z
+      .boolean()
+      .default(false)
+      .describe(
+        "true: each app has a queue of its own, as if it were a model, planned by its own times. false: one queue, by the times of all " +
+          "apps, each as often as its share.",
+      ),
+    quantile: z
+      .union([z.literal("mean"), z.number().gt(0).lt(1)])
+      .default("mean")
+      .describe(
+        "Of the time alone: what the longest member of a planned batch takes. `mean`, or the time within which this part is.",
+      ),
+  })
+  .describe(
+    "What policies that know one time for each size are told: l(b) is the true time of a batch of b whose longest member takes this " +
+      "quantile of the time alone. Absent: they are told the profile. Only with apps; not with autoscale, nor where modules of pipelines " +
+      "run the model.",
+  );
+
+export type ScenarioPlanning = z.output<typeof planning>;
 export type ScenarioApp = z.output<typeof apps>[number];

@@ -2,22 +2,9 @@
 import type { FieldPath } from "../../config-error.js";
 import type { IssueList } from "../../source.js";
 import type { ExpandedArrivals } from "../expand-arrivals.js";
-import { cumulated } from "../pipelines/expand-pipelines.js";
 import type { ScenarioModel } from "../scenario-schema.js";
 import type { ScenarioApp } from "./app-schema.js";
-
-export const NORMAL = 0;
-export const LOGNORMAL = 1;
-export const UNIFORM = 2;
-
-/** One of the parts, as often as `cumulative` says (the last is 1); a part of shape[i] with parameters a[i] and b[i]. Plain data. */
-export interface TimeMixture {
-  readonly cumulative: Float64Array;
-  readonly shape: Uint8Array;
-  /** Normal: mean and standard deviation, µs. Lognormal: those of the logarithm of µs. Uniform: from and to, µs. */
-  readonly a: Float64Array;
-  readonly b: Float64Array;
-}
+import { LOGNORMAL, mixture, NORMAL, type TimeMixture, type TimePart, UNIFORM } from "./time-mixture.js";
 
 export interface ExpandedApp {
   readonly name: string;
@@ -93,10 +80,9 @@ export function replayedApps(
   return translated;
 }
 
-type Part = readonly [weight: number, shape: number, a: number, b: number];
-
-function partsOf(time: ScenarioApp["time"], filed: (file: string) => readonly number[]): Part[] {
-  const each = (values: readonly number[]): Part[] => values.map((value) => [1, UNIFORM, value * 1000, value * 1000]);
+function partsOf(time: ScenarioApp["time"], filed: (file: string) => readonly number[]): TimePart[] {
+  const each = (values: readonly number[]): TimePart[] =>
+    values.map((value) => [1, UNIFORM, value * 1000, value * 1000]);
   if ("constant_ms" in time) return each([time.constant_ms]);
   if ("values_ms" in time) return each(time.values_ms);
   if ("file" in time) return each(filed(time.file));
@@ -111,10 +97,3 @@ function partsOf(time: ScenarioApp["time"], filed: (file: string) => readonly nu
   const variance = Math.log1p((sd / mean) ** 2);
   return [[1, LOGNORMAL, Math.log(mean * 1000) - variance / 2, Math.sqrt(variance)]];
 }
-
-const mixture = (parts: readonly Part[]): TimeMixture => ({
-  cumulative: cumulated(parts.map(([weight]) => weight)),
-  shape: Uint8Array.from(parts, ([, shape]) => shape),
-  a: Float64Array.from(parts, ([, , a]) => a),
-  b: Float64Array.from(parts, ([, , , b]) => b),
-});

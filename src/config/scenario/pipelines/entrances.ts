@@ -7,19 +7,22 @@ export interface Entrance {
   readonly rateRps: number | undefined;
 }
 
-/** Names that modules run. */
-function modelsOfModules(scenario: Scenario): ReadonlySet<string> {
-  return new Set((scenario.pipelines ?? []).flatMap(({ modules }) => modules.map(({ name, model }) => model ?? name)));
-}
-
-/** Whether only modules of pipelines ask for the model: one of them names it, and it has no load of its own. */
-export function innerModels(scenario: Scenario): (model: ScenarioModel) => boolean {
-  const named = modelsOfModules(scenario);
-  return ({ name, count, share, rate_rps: rateRps }) => {
-    if (named.size === 0 || share !== undefined || rateRps !== undefined) return false;
+/** Whether a module of a pipeline runs the model, or a copy of it. */
+export function modelsOfModules(scenario: Scenario): (model: ScenarioModel) => boolean {
+  const named = new Set(
+    (scenario.pipelines ?? []).flatMap(({ modules }) => modules.map(({ name, model }) => model ?? name)),
+  );
+  return ({ name, count }) => {
+    if (named.size === 0) return false;
     if (named.has(name)) return true;
     return Array.from({ length: count ?? 0 }, (_, copy) => `${name}-${copy + 1}`).some((each) => named.has(each));
   };
+}
+
+/** Whether only modules of pipelines ask for the model: one of them runs it, and it has no load of its own. */
+export function innerModels(scenario: Scenario): (model: ScenarioModel) => boolean {
+  const isOfModules = modelsOfModules(scenario);
+  return (model) => model.share === undefined && model.rate_rps === undefined && isOfModules(model);
 }
 
 /** Models first, then pipelines. Those of `models_from` are not among them. */
