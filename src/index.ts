@@ -44,6 +44,7 @@ export { definePolicy } from "./policies/descriptor.js";
 export { dropReason } from "./policies/drop-reason.js";
 export { linkFront } from "./policies/link-members.js";
 export {
+  clipper,
   clockwork,
   createPolicy,
   deferred,

@@ -24,8 +24,8 @@ export interface PolicyDescriptor<T extends OptionTable = OptionTable, P extends
   readonly options: T;
   /** It can run on many threads; see SeparablePolicy. */
   readonly isSeparable: boolean;
-  /** Why the live server cannot carry out what it decides; null: it can. */
-  readonly cannotServe: string | null;
+  /** Why the live server cannot carry out what it decides with these options; null: it can. */
+  cannotServe(given: Readonly<Record<string, unknown>>): string | null;
   create(given?: GivenOptions<T>): P;
   /** Pairs of options of which one replaces the other. */
   readonly exclusive: readonly (readonly [string, string])[];
@@ -38,7 +38,7 @@ export interface PolicyDefinition<T extends OptionTable, P extends Policy = Poli
   readonly options: T;
   readonly exclusive?: readonly (readonly [string, string])[];
   /** See PolicyDescriptor; absent: it can be served. */
-  readonly cannotServe?: string;
+  readonly cannotServe?: string | ((given: GivenOptions<T>) => string | null);
   /** Default false; true promises that `create` gives a SeparablePolicy. */
   readonly isSeparable?: boolean;
   /** Beyond the bounds of each option; called when those hold. @param models none where they are not known yet. */
@@ -50,12 +50,13 @@ export function definePolicy<const T extends OptionTable, P extends Policy = Pol
   definition: PolicyDefinition<T, P>,
 ): PolicyDescriptor<T, P> {
   const { name, summary, options, exclusive = [], isSeparable = false, cannotServe = null } = definition;
+  const refusal = typeof cannotServe === "function" ? cannotServe : () => cannotServe;
   return {
     name,
     summary,
     options,
     isSeparable,
-    cannotServe,
+    cannotServe: (given) => refusal(given as GivenOptions<T>),
     exclusive,
     create: (given = {}) => definition.create(withDefaults(options, given)),
     problems: (given, models) => definition.problems?.(given as GivenOptions<T>, models) ?? [],

@@ -34,6 +34,7 @@ describe("a request that cannot end in time, not even alone", () => {
 
   test.each([
     ["eager", { drop: "expired" }],
+    ["clipper", {}],
     ["clockwork", PLAIN_CLOCKWORK],
   ])("%s %j: when its deadline has passed, a run after that", (name, options) => {
     const run = behindX(name, options).arrive(10, "a", 0, 50).until(1000);
@@ -88,8 +89,11 @@ describe("one that is to run alone after a failure, behind another", () => {
     expect(lateBy(run, "b")).toEqual(["dropped infeasible", 201, 201 + 100 - 300]);
   });
 
-  test("clockwork: when its deadline has passed, a run after that", () => {
-    const run = behindX("clockwork", PLAIN_CLOCKWORK).arrive(10, "ab", 0, 254).until(100);
+  test.each([
+    ["clipper", {}],
+    ["clockwork", PLAIN_CLOCKWORK],
+  ])("%s: when its deadline has passed, a run after that", (name, options) => {
+    const run = behindX(name, options).arrive(10, "ab", 0, 254).until(100);
     run.fail(150, 0, FAIL_WORKER_CRASHED).join(155, 0).until(1000);
     expect(run.dispatches.slice(1)).toEqual(["100:ab", "155:a"]);
     expect(lateBy(run, "b")).toEqual(["dropped expired", 255, 255 + 100 - 254]);

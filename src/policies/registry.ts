@@ -2,6 +2,7 @@
 import type { NamedPolicy } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { Policy, SeparablePolicy } from "../core/policy.js";
+import { clipper, clipperPolicy } from "./baselines/clipper/clipper.js";
 import { clockwork, clockworkPolicy } from "./baselines/clockwork/clockwork.js";
 import { nexus, nexusPolicy } from "./baselines/nexus/nexus.js";
 import { tfserving, tfservingPolicy } from "./baselines/servers/tfserving.js";
@@ -16,7 +17,7 @@ import { fixedSizePolicy } from "./fixed-size/fixed-size.js";
 import { LIVE_ON_THREADS, livePolicy, separableLivePolicy } from "./live.js";
 import type { GivenOptions, OptionTable } from "./options.js";
 
-export { auto, clockwork, deferred, deferredPlus, eager, nexus, shepherd, tfserving, timeout, triton };
+export { auto, clipper, clockwork, deferred, deferredPlus, eager, nexus, shepherd, tfserving, timeout, triton };
 
 /** In the order of the reference. */
 const POLICIES = [
@@ -28,6 +29,7 @@ const POLICIES = [
   fixedSizePolicy,
   tfservingPolicy,
   tritonPolicy,
+  clipperPolicy,
   clockworkPolicy,
   nexusPolicy,
   shepherdPolicy,

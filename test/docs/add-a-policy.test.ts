@@ -98,6 +98,10 @@ describe("a policy is one file and a line", () => {
 test("a policy that a server cannot carry out is refused by name and reason", () => {
   const config = () => serverConfig({ groups: { gpu: { kind: "emulated", policy: "shepherd" } } });
   expect(config).toThrow("groups.gpu.policy: must be a policy that a server can carry out: it preempts batches");
+  const clipper = (cap: string) =>
+    serverConfig({ groups: { gpu: { kind: "emulated", policy: "clipper", policy_options: { cap } } } });
+  expect(() => clipper("regression")).toThrow("a server can carry out: with cap regression it learns from batches");
+  expect(() => clipper("aimd")).not.toThrow();
   const threads = () =>
     serverConfig({ scheduler: { threads: 2 }, groups: { gpu: { kind: "emulated", policy: NAME } } });
   expect(threads).toThrow("groups.gpu.policy: must be absent where scheduler.threads is 2; was fixed-size");

@@ -177,6 +177,7 @@ describe("pages: fan-out, branch, join and what may be missing", () => {
       "eager",
       "timeout",
       "fixed-size",
+      "clipper",
       "clockwork",
       "nexus",
       "shepherd",

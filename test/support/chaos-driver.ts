@@ -566,6 +566,13 @@ export function variantsOf(
       ];
     case "tfserving":
       return [of({}, false, false), of({ batch_timeout_micros: 2000, max_batch_size: 8 }, false, false)];
+    // Neither promise: whoever has not expired when a batch is taken goes with it, whatever it takes.
+    case "clipper":
+      return [
+        of({}, false, false),
+        of({ cap: "regression", slack_factor: 0.5, seed: 7 }, false, false),
+        of({ batch_size: 3 }, false, false),
+      ];
     // Neither promise: it tests the first in order of arrival alone, and stretches deadlines to what its horizon needs.
     case "clockwork":
       return [

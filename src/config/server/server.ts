@@ -309,11 +309,12 @@ function resolveGroupPolicy(
     if (first !== undefined) issues.add(at("policy_options"), `goes only with policy; was ${JSON.stringify(given)}`);
     return null;
   }
-  const { cannotServe } = policyNamed(name);
-  if (cannotServe !== null)
-    issues.add(at("policy"), `must be a policy that a server can carry out: ${cannotServe}; was ${name}`);
+  const options = validatePolicyOptions(name, given, at("policy_options"), issues);
+  const refusal = policyNamed(name).cannotServe(options);
+  if (refusal !== null)
+    issues.add(at("policy"), `must be a policy that a server can carry out: ${refusal}; was ${name}`);
   if (threads > 0) issues.add(at("policy"), `must be absent where scheduler.threads is ${threads}; was ${name}`);
-  return { name, options: validatePolicyOptions(name, given, at("policy_options"), issues) };
+  return { name, options };
 }
 
 type GroupEntry = ServerConfigFile["groups"][string];

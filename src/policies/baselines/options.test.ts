@@ -60,6 +60,9 @@ describe("errors", () => {
       "policy_options.batch_timeout_micro",
       "did you mean batch_timeout_micros?",
     ],
+    ["clipper", { cap: "fixed" }, "policy_options.cap", 'one of aimd, regression; was "fixed"'],
+    ["clipper", { back_off: 1.1 }, "policy_options.back_off", "at most 1; was 1.1"],
+    ["clipper", { batch_size: 0 }, "policy_options.batch_size", "at least 1; was 0"],
     ["clockwork", { batch_sizes: [2, 4] }, "policy_options.batch_sizes[0]", "must be 1; was 2"],
     [
       "clockwork",
