@@ -28,7 +28,7 @@ export interface InferCall {
   /** The transport's own deadline (gRPC), as a moment, or null. */
   readonly transportDeadlineAt: TimeUs | null;
   readonly parameters: Readonly<Record<string, ParameterValue>>;
-  /** What the scheduler is told of it beyond its queue and deadline. Absent: its app, where the model has any. */
+  /** What the scheduler is told of it beyond its queue and deadline. Absent: the kind of its app. */
   readonly traits?: RequestTraits;
   /** It is a part of a pipeline's request: when that was received, its one deadline in place of the model's, and the moment that the model's queue must reach. */
   readonly part?: { readonly askedAt: number; readonly deadline: number; readonly dueBy: number };

@@ -17,11 +17,11 @@ vi.mock("../../src/policies/registry.js", async (original) => ({
 
 const says = (kind: number, weight: number): RequestTraits => ({ kind, weight, dueBy: Number.POSITIVE_INFINITY });
 
-test("the parameter app names one of the model's apps: the batch says which", async () => {
+test("the parameter app names whose request it is: the batch says which", async () => {
   const fake = await new FakeServer([modelSpec({ apps: ["chat", "search"] })], [group(1)]).start();
-  const apps = [{ app: "search" }, { app: "none of them" }, {}];
+  const apps = [{ app: "search" }, { app: "of no file" }, {}];
   for (const parameters of apps) await fake.infer({ parameters });
-  expect(fake.pool.runs.map(({ batch }) => batch.kinds)).toEqual([[2], [], []]);
+  expect(fake.pool.runs.map(({ batch }) => batch.kinds)).toEqual([[2], [3], []]);
   await fake.stop();
 });
 

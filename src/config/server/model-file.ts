@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { LIVE_DEFAULT, LIVE_POLICIES, NEED_SLO } from "../../policies/live.js";
 import { policyNamed } from "../../policies/registry.js";
+import { APP_NAME_BOUND, APPS_MAX, isAppName } from "../app-name.js";
 import { ConfigError, formatValue } from "../config-error.js";
 import { validatePolicyOptions } from "../policy-options.js";
 import { IssueList, parseSource } from "../source.js";
@@ -155,7 +156,13 @@ export const modelFileSchema = z.strictObject({
   inputs: z.record(z.string(), input).default({}).describe("By name, what the model file does not say of an input."),
   outputs: z.record(z.string(), output).default({}).describe("By name, what the model file does not say of an output."),
   emulated: emulated.optional().describe("Times of an emulated model."),
-  apps: z.array(z.string().min(1)).max(1024).default([]).describe("Applications that send to the model, by name."),
+  apps: z
+    .array(z.string().refine(isAppName, `must be ${APP_NAME_BOUND}`))
+    .max(APPS_MAX)
+    .default([])
+    .describe(
+      "Apps that send to the model, by name, which the request parameter app says: these have their kinds before others.",
+    ),
 });
 
 export type ModelFile = z.infer<typeof modelFileSchema>;

@@ -3,6 +3,7 @@ import type { ModelStatistics } from "../gateway.js";
 import type { AcceleratorGroup } from "../groups/accelerator-group.js";
 import { DelayMeter } from "../groups/delay-meter.js";
 import type { ModelCells } from "../observation/metrics.js";
+import type { Apps } from "./apps.js";
 import { ModelCounts } from "./model-counts.js";
 import type { ModelTimes } from "./model-times.js";
 import type { RunRatio } from "./run-ratio.js";
@@ -38,6 +39,7 @@ export class ServedModel {
   readonly times: ModelTimes;
   readonly group: AcceleratorGroup;
   readonly cells: ModelCells;
+  readonly apps: Apps;
   readonly meter: DelayMeter;
   readonly queues = new Map<string, ServedQueue>();
   /** Requests not ended; those of them that wait; bytes of all of them; batches on accelerators. */
@@ -50,12 +52,13 @@ export class ServedModel {
   readonly counts: ModelCounts;
   private readonly waiting: (() => void)[] = [];
 
-  /** @param before the same model on another group, whose counts go on. */
+  /** @param apps of all versions of its name. @param before the same model on another group, whose counts go on. */
   constructor(
     spec: ModelSpec,
     times: ModelTimes,
     group: AcceleratorGroup,
     cells: ModelCells,
+    apps: Apps,
     before: ServedModel | null = null,
   ) {
     this.counts = before?.counts ?? new ModelCounts();
@@ -63,6 +66,7 @@ export class ServedModel {
     this.times = times;
     this.group = group;
     this.cells = cells;
+    this.apps = apps;
     const slackUs = spec.sloUs === null ? undefined : spec.sloUs - times.us(1, null);
     this.meter = new DelayMeter(group.network, slackUs);
   }

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ModelSpec } from "../../config/model.js";
 import type { AcceleratorGroup } from "../groups/accelerator-group.js";
 import type { LiveScheduler } from "../live-scheduler.js";
+import { silentLog } from "../observation/log.js";
 import type { Metrics } from "../observation/metrics.js";
 import type { ModelTimes } from "./model-times.js";
 import type { ServedQueue } from "./served-model.js";
@@ -20,7 +21,7 @@ function create() {
   const network = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
   const group = { spec: { name: "g" }, index: 0, network } as AcceleratorGroup;
   const metrics = { ofModel: () => ({}) } as unknown as Metrics;
-  const models = new ServedModels({}, [group], scheduler, metrics);
+  const models = new ServedModels({ log: silentLog() }, [group], scheduler, metrics);
   const spec = {
     group: "g",
     batchSizeMax: 4,
@@ -28,6 +29,7 @@ function create() {
     queueRequestsMax: 10,
     policy: "deferred",
     policyOptions: {},
+    apps: [],
   };
   const times = { us: () => 1000, table: (_rows: number, _extent: number, size: number) => new Array(size).fill(1000) };
   const add = (name: string) => models.add({ ...spec, name } as unknown as ModelSpec, times as unknown as ModelTimes);

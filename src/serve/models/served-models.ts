@@ -5,11 +5,14 @@ import { ServingError } from "../../wire/serving-error.js";
 import type { Refusal } from "../endings.js";
 import type { AcceleratorGroup } from "../groups/accelerator-group.js";
 import type { LiveScheduler } from "../live-scheduler.js";
+import type { Log } from "../observation/log.js";
 import type { Metrics } from "../observation/metrics.js";
+import { Apps } from "./apps.js";
 import { RunRatio } from "./run-ratio.js";
 import { ServedModel, type ServedQueue } from "./served-model.js";
 
 export interface ServedModelsOptions {
+  readonly log: Log;
   readonly policyDefaults?: LiveDefaults;
   /** Delays that plans allow for, µs; absent: until they are measured, NETWORK. */
   readonly network?: NetworkDelays;
@@ -38,6 +41,8 @@ export class ServedModels {
   private readonly scheduler: LiveScheduler;
   private readonly metrics: Metrics;
   private readonly models = new Set<ServedModel>();
+  /** By name of the model, as long as the server runs: of those that the repository held. */
+  private readonly apps = new Map<string, Apps>();
   private readonly queues: (ServedQueue | undefined)[] = [];
   private readonly freeQueues: number[] = [];
 
@@ -64,7 +69,11 @@ export class ServedModels {
         "invalid-argument",
         `model '${spec.name}': group must be one of ${this.groups.map(({ spec: { name } }) => name).join(", ")}; was ${spec.group}`,
       );
-    const model = new ServedModel(spec, times, group, this.metrics.ofModel(spec.name), before);
+    const cells = this.metrics.ofModel(spec.name);
+    const apps = this.apps.get(spec.name) ?? new Apps(spec.name, cells.appsBeyondLimit, this.options.log);
+    this.apps.set(spec.name, apps);
+    apps.declare(spec.apps);
+    const model = new ServedModel(spec, times, group, cells, apps, before);
     this.models.add(model);
     return model;
   }

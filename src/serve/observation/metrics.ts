@@ -62,6 +62,7 @@ export interface ModelCells {
   readonly late: CounterCell;
   readonly dropped: readonly CounterCell[];
   readonly failed: readonly CounterCell[];
+  readonly appsBeyondLimit: CounterCell;
   readonly closed: readonly CounterCell[];
   readonly batchesFinished: CounterCell;
   readonly batchesFailed: CounterCell;
@@ -84,6 +85,11 @@ export class Metrics {
     this.registry,
     "rubato_requests_refused_total",
     "Calls refused before they were requests, by reason.",
+  );
+  private readonly appsBeyondLimit = new CounterFamily(
+    this.registry,
+    "rubato_requests_beyond_apps_total",
+    "Requests that named an app when their model told as many apart as it can: they count as the default app.",
   );
   private readonly duration = new HistogramFamily(
     this.registry,
@@ -311,6 +317,7 @@ export class Metrics {
       late: outcome("late"),
       dropped: DROP_REASONS.map((reason) => outcome("dropped", reason)),
       failed: FAIL_CAUSES.map((cause) => outcome("failed", cause)),
+      appsBeyondLimit: this.appsBeyondLimit.cell({ model }),
       closed: CLOSE_REASONS.map((reason) => this.closed.cell({ model, reason })),
       batchesFinished: this.ended.cell({ model, outcome: "finished" }),
       batchesFailed: this.ended.cell({ model, outcome: "failed" }),

@@ -23,13 +23,13 @@ afterEach(async () => {
 describe("tracing (W3C trace context)", () => {
   it("makes the client's span the parent of ours, with a span per stage inside", async () => {
     const exporter = await start(0);
-    await fake.infer({ traceparent: `00-${TRACE}-${PARENT}-01` });
+    await fake.infer({ traceparent: `00-${TRACE}-${PARENT}-01`, parameters: { app: "chat" } });
     await fake.server.driver.idle();
     const spans = exporter.getFinishedSpans();
     const root = spans.find(({ name }) => name === "infer")!;
     expect(root.spanContext().traceId).toBe(TRACE);
     expect(root.parentSpanContext?.spanId).toBe(PARENT);
-    expect(root.attributes["rubato.outcome"]).toBe("finished");
+    expect(root.attributes).toMatchObject({ "rubato.outcome": "finished", "rubato.app": "chat", "rubato.kind": 1 });
     const stages = spans.filter((span) => span !== root);
     expect(stages.map(({ name }) => name).sort()).toEqual([
       "accelerator-wait",
@@ -47,7 +47,11 @@ describe("tracing (W3C trace context)", () => {
     await Promise.all(ends);
     await fake.server.driver.idle();
     const root = exporter.getFinishedSpans().find(({ name }) => name === "infer")!;
-    expect(root.attributes).toMatchObject({ "rubato.outcome": "dropped", "rubato.reason": "expired" });
+    expect(root.attributes).toMatchObject({
+      "rubato.outcome": "dropped",
+      "rubato.reason": "expired",
+      "rubato.app": "",
+    });
   });
 
   it("keeps quiet when the client decided against it, and samples those that did not decide", async () => {

@@ -42,7 +42,11 @@ export function parseTraceparent(header: string | null): (RequestTrace & { reado
 /** What a request's spans tell. Moments in µs of the server's clock; -1: it did not come to that. */
 export interface TracedRequest {
   readonly trace: RequestTrace | null;
-  readonly model: { readonly spec: { readonly name: string; readonly version: string } };
+  readonly model: {
+    readonly spec: { readonly name: string; readonly version: string };
+    readonly apps: { nameOf(kind: number): string };
+  };
+  readonly traits: { readonly kind: number };
   readonly receivedAt: number;
   readonly deadline: number;
   readonly openedAt: number;
@@ -117,6 +121,8 @@ export class Tracer {
     const root = this.root(context, request.receivedAt, {
       "rubato.model": request.model.spec.name,
       "rubato.version": request.model.spec.version,
+      "rubato.app": request.model.apps.nameOf(request.traits.kind),
+      "rubato.kind": request.traits.kind,
       "rubato.outcome": outcome,
       "rubato.reason": reason,
       "rubato.deadline_us": request.deadline - request.receivedAt,

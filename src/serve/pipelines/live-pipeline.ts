@@ -23,6 +23,7 @@ import type { Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { dropEnding, failEnding, LATE_ENDING } from "../endings.js";
 import type { InferCall, InferHandler, InferReply, ModelStatistics } from "../gateway.js";
+import { checkApp } from "../models/apps.js";
 import { ModelCounts } from "../models/model-counts.js";
 import type { ModelTable } from "../models/model-table.js";
 import type { PipelineCells } from "../observation/pipeline-metrics.js";
@@ -113,6 +114,8 @@ export class LivePipeline implements FlowDriver {
     const { client } = this.spec;
     validateInputs(client, call.inputs);
     validateOutputs(client, call.outputs);
+    const { app } = call.parameters;
+    if (app !== undefined) checkApp(app);
     const deadline = deadlineOf(client, call);
     const hold = this.bytes.enter(call.byteLength);
     if (hold === null) {

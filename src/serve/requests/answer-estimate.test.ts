@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { AcceleratorGroupSpec } from "../../config/model.js";
+import { PLAIN } from "../../core/tables/request-table.js";
 import type { InferCall } from "../gateway.js";
 import { AcceleratorGroup } from "../groups/accelerator-group.js";
 import { RunRatio } from "../models/run-ratio.js";
@@ -18,8 +19,13 @@ function create() {
   group.joined(0, 0);
   const queue = { aloneUs: 10_000, ratio: new RunRatio() } as ServedQueue;
   const queues = new Map([["", queue]]);
-  const model = { spec: { apps: [] }, group, meter: { current: DELAYS }, queues } as unknown as ServedModel;
-  const call = { receivedAt: RECEIVED_AT, byteLength: 1 } as InferCall;
+  const model = {
+    apps: { traitsOf: () => PLAIN },
+    group,
+    meter: { current: DELAYS },
+    queues,
+  } as unknown as ServedModel;
+  const call = { receivedAt: RECEIVED_AT, byteLength: 1, parameters: {} } as unknown as InferCall;
   const request = new InFlight(model, queue, call, RECEIVED_AT + 6000, { onReply: () => {}, onError: () => {} });
   const run = (execAt: number, predictedUs: number) => {
     const batch = { accelerator: 0, dispatchedAt: execAt, execAt, predictedUs, wasIdle: true };

@@ -1,4 +1,4 @@
-import { PLAIN, type RequestTraits } from "../../core/tables/request-table.js";
+import type { RequestTraits } from "../../core/tables/request-table.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { InferCall, InferHandler, InferReply } from "../gateway.js";
 import type { CommittedBatch } from "../groups/accelerator-group.js";
@@ -49,6 +49,7 @@ export class InFlight {
   readonly byteLength: number;
   readonly traits: RequestTraits;
 
+  /** @throws ServingError invalid-argument: its app is no name. */
   constructor(model: ServedModel, queue: ServedQueue, call: InferCall, deadline: number, handler: InferHandler) {
     this.model = model;
     this.queue = queue;
@@ -58,7 +59,7 @@ export class InFlight {
     this.receivedAt = call.receivedAt;
     this.askedAt = call.part?.askedAt ?? call.receivedAt;
     this.byteLength = call.byteLength;
-    const traits = call.traits ?? appTraits(model.spec.apps, call);
+    const traits = call.traits ?? model.apps.traitsOf(call.parameters.app);
     this.traits = call.part === undefined ? traits : { ...traits, dueBy: call.part.dueBy };
   }
 
@@ -96,10 +97,4 @@ export class InFlight {
     this.answeredAt = now;
     return handler;
   }
-}
-
-/** The parameter `app` names one of the model's apps: kinds count them from 1. */
-function appTraits(apps: readonly string[], { parameters }: InferCall): RequestTraits {
-  const index = apps.length === 0 ? -1 : apps.indexOf(String(parameters.app));
-  return index < 0 ? PLAIN : { ...PLAIN, kind: index + 1 };
 }

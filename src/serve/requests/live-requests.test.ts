@@ -33,10 +33,10 @@ function create(spec: object = {}) {
       timeoutOverride: "always",
       queueBytesMax: 1000,
       queueRequestsMax: 10,
-      apps: [],
       ...spec,
     },
     group,
+    apps: { traitsOf: () => PLAIN },
     cells: {
       batchWait: { observe() {} },
       acceleratorWait: { observe() {} },
@@ -64,6 +64,7 @@ const callOf = (changes: object): InferCall =>
     byteLength: 1,
     timeoutUs: null,
     outputs: [],
+    parameters: {},
     traceparent: null,
     ...changes,
   }) as unknown as InferCall;
