@@ -151,7 +151,8 @@ const CONFIG = {
   header: { labelColor: INK[0], labelFontSize: 12, labelFontWeight: 600, labelPadding: 6 },
 };
 
-function columnsOf({ kind, panels }: Figure): number {
+function columnsOf({ kind, panels, columns }: Figure): number {
+  if (columns !== undefined) return columns;
   const count = panels?.length ?? 1;
   if (kind === "spans") return 1;
   return count <= 3 ? count : count === 4 ? 2 : 3;

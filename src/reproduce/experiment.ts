@@ -6,6 +6,9 @@ import type { Point, PointResult, ResultOf } from "./point.js";
 export type Size = "tiny" | "small" | "default" | "full";
 export const SIZES = ["small", "default", "full"] as const;
 
+/** Papers, by the first part of their experiments' names. */
+export const PAPERS: Readonly<Record<string, string>> = { symphony: "Symphony", orloj: "ORLOJ" };
+
 export interface Experiment {
   /** As given to the command, e.g. "symphony/table2". */
   readonly name: string;

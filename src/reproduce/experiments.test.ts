@@ -59,10 +59,11 @@ describe("experiments", () => {
     expect(new Set(EXPERIMENTS.map(({ name }) => name)).size).toBe(EXPERIMENTS.length);
   });
 
-  it("a name is one experiment, or all below it", () => {
+  it("a name is one experiment, all of a paper, or those of all papers that have it", () => {
     expect(experimentsNamed("symphony/table2").map(({ name }) => name)).toEqual(["symphony/table2"]);
-    expect(experimentsNamed("symphony")).toEqual(EXPERIMENTS);
-    expect(experimentsNamed("table2").map(({ name }) => name)).toEqual(["symphony/table2"]);
+    expect([...experimentsNamed("symphony"), ...experimentsNamed("orloj")]).toEqual(EXPERIMENTS);
+    expect(experimentsNamed("table2").map(({ name }) => name)).toEqual(["symphony/table2", "orloj/table2"]);
+    expect(experimentsNamed("fig15").map(({ name }) => name)).toEqual(["symphony/fig15"]);
     for (const unknown of ["symphony/table", "able2", ""]) expect(experimentsNamed(unknown)).toEqual([]);
   });
 

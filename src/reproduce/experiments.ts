@@ -1,5 +1,6 @@
 /** Everything that `rubato reproduce` can run. */
 import type { Experiment } from "./experiment.js";
+import { ORLOJ_EXPERIMENTS } from "./orloj/experiments.js";
 import { fig1 } from "./symphony/fig1.js";
 import { fig2 } from "./symphony/fig2.js";
 import { fig4, fig5 } from "./symphony/fig4.js";
@@ -33,11 +34,12 @@ export const EXPERIMENTS: readonly Experiment[] = [
   fig14,
   fig15,
   fig16,
+  ...ORLOJ_EXPERIMENTS,
 ];
 
 /**
- * @returns the experiments that a name stands for: one, with or without its paper's name before the slash, or all of a paper.
- * Empty: unknown.
+ * @returns the experiments that a name stands for: one by its whole name, all of a paper, or those of every paper that have it
+ * after the slash. Empty: unknown.
  */
 export function experimentsNamed(name: string): readonly Experiment[] {
   return EXPERIMENTS.filter(

@@ -18,6 +18,8 @@ interface Common {
   readonly caption: string;
   /** Values of `panel`, in order: one panel each, beside each other. */
   readonly panels?: readonly string[];
+  /** Panels in a row. Default: by their number. */
+  readonly columns?: number;
   /** Each panel has its own vertical, horizontal scale. */
   readonly freeY?: boolean;
   readonly freeX?: boolean;

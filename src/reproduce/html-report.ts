@@ -1,6 +1,6 @@
 /** The report as one HTML file that needs nothing else: figures as SVG, tables, what was promised and found. */
 import { darkStyle } from "./chart.js";
-import type { Table } from "./experiment.js";
+import { PAPERS, type Table } from "./experiment.js";
 import type { ExperimentReport, ReproductionReport } from "./report.js";
 
 export interface DrawnFigure {
@@ -27,7 +27,7 @@ ${darkStyle("svg ")}
 </head>
 <body>
 <header>
-<h1>Symphony's evaluation, run again</h1>
+<h1>${escapeHtml(evaluationsOf(report))}, run again</h1>
 <p>Made by <code>${escapeHtml(report.command)}</code> with Rubato ${escapeHtml(report.version)}, result format ${report.format}, size ${report.size}.
 Simulated numbers depend on nothing but seeds and settings; where a clock was read it says so.</p>
 <nav><ol>
@@ -40,6 +40,12 @@ ${report.experiments.map((experiment) => renderExperiment(experiment, figures)).
 </body>
 </html>
 `;
+}
+
+/** "Symphony's evaluation" */
+function evaluationsOf({ experiments }: ReproductionReport): string {
+  const papers = [...new Set(experiments.map(({ name }) => PAPERS[name.split("/")[0]!] ?? name))];
+  return papers.map((paper) => `${paper}'s evaluation`).join(" and ");
 }
 
 function renderExperiment(experiment: ExperimentReport, figures: ReadonlyMap<string, string>): string {

@@ -3,12 +3,13 @@
  * depends on, as plain JSON, so that a digest of it names the result.
  */
 import { createHash } from "node:crypto";
+import type { SeedStatistics } from "../measure/report.js";
 
 /**
  * Version of what results hold and how they are measured. Raise it when either changes: results of other versions are
  * not read.
  */
-export const RESULT_FORMAT = 1;
+export const RESULT_FORMAT = 2;
 
 /** A scenario as in a scenario file. */
 export type ScenarioFields = Readonly<Record<string, unknown>>;
@@ -110,6 +111,8 @@ export interface Estimate {
 export interface LoadResult {
   readonly offered_rps: number;
   readonly goodput_rps: Estimate;
+  /** Part of the requests that finished in time; over seeds. */
+  readonly finish_rate: SeedStatistics;
   readonly bad_rate: number;
   /** Of the model that does worst, by its mean over seeds. */
   readonly worst_bad_rate: number;

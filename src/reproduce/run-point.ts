@@ -152,6 +152,7 @@ function loadOf(offeredRps: number, reports: readonly Report[]): LoadResult {
   return {
     offered_rps: offeredRps,
     goodput_rps: estimate(reports.map(({ goodput_rps }) => goodput_rps)),
+    finish_rate: combined.stats?.finish_rate ?? { mean: combined.finish_rate, sd: 0 },
     bad_rate: combined.bad_rate,
     worst_bad_rate: Math.max(...models.map(({ bad_rate }) => bad_rate)),
     utilization: combined.utilization,

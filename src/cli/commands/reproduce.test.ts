@@ -54,6 +54,21 @@ describe("rubato reproduce", () => {
     const names = JSON.parse((await reproduce("--json")).stdout).map(({ name }: { name: string }) => name);
     for (const figure of [1, 2, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16])
       expect(names).toContain(`symphony/fig${figure}`);
+    for (const name of [
+      "table2",
+      "table3",
+      "table4",
+      "table5",
+      "fig3",
+      "fig7",
+      "fig8",
+      "fig9",
+      "fig10",
+      "fig11",
+      "sweep",
+      "constants",
+    ])
+      expect(names).toContain(`orloj/${name}`);
   });
 
   it("runs, prints a table, writes a report; again it runs nothing; --fresh runs anew; all the same", async () => {
@@ -88,7 +103,7 @@ describe("rubato reproduce", () => {
   it("refuses an unknown experiment, alone or beside a known one, before it runs any, and a size that is not one, naming what there is", async () => {
     const unknown = await reproduce("symphony/table3");
     expect([unknown.code, unknown.stdout]).toEqual([2, ""]);
-    expect(unknown.stderr).toContain("must be symphony or one of symphony/table2");
+    expect(unknown.stderr).toContain("must be symphony, orloj or one of symphony/table2");
     expect(unknown.stderr).toContain("was 'symphony/table3'; did you mean symphony/table2?");
     const second = await reproduce("symphony/fig5", "symphony/fig99", "--out", path.join(folder, "none"));
     expect([second.code, second.stdout, existsSync(path.join(folder, "none"))]).toEqual([2, "", false]);

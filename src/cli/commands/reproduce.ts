@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { Command, Option } from "commander";
 import { nearest } from "../../config/config-error.js";
-import { SIZES, type Size } from "../../reproduce/experiment.js";
+import { PAPERS, SIZES, type Size } from "../../reproduce/experiment.js";
 import { EXPERIMENTS, experimentsNamed } from "../../reproduce/experiments.js";
 import type { ReproductionReport } from "../../reproduce/report.js";
 import type { Progress } from "../../reproduce/runner.js";
@@ -28,13 +28,13 @@ const THREADS_MAX = 1024;
 
 export function reproduceCommand(output: Output): Command {
   return new Command("reproduce")
-    .summary("the evaluation of Symphony's paper, run again")
+    .summary("the evaluations of the papers it builds on, run again")
     .description(
       "Runs experiments of a paper on the simulator and shows our numbers beside the paper's: a table here, report.html, " +
         "report.json and an SVG per figure in the output folder. Finished points are kept there; ending the command and " +
         "giving it again goes on where it was. Without an argument: the list.",
     )
-    .argument("[names...]", "experiments, e.g. symphony/table2, or symphony for all")
+    .argument("[names...]", "experiments, e.g. symphony/table2, or symphony for all of a paper")
     .addOption(new Option("--size <size>", "how much is run").choices([...SIZES]).default("default"))
     .option("--out <dir>", "output folder", path.join("out", "reproduce"))
     .option("--fresh", "run again what is in the output folder already")
@@ -48,7 +48,7 @@ Examples:
   rubato reproduce symphony/table2 --size small     a first look, in seconds
   rubato reproduce symphony/fig7 --size full        all 7,770 cases of Table 1; hours, goes on after Ctrl-C
   rubato reproduce symphony/fig9 symphony/fig11     two figures into one report
-  rubato reproduce symphony --out results           everything into one report`,
+  rubato reproduce orloj --out results              all of a paper into one report`,
     )
     .action(async (given: readonly string[], options: ReproduceOptions, command: Command) => {
       if (given.length === 0) {
@@ -65,9 +65,12 @@ Examples:
         const names = EXPERIMENTS.map(({ name }) => name);
         const near = nearest(unknown, names);
         const hint = near === null ? "" : `; did you mean ${near}?`;
-        command.error(`error: an experiment must be symphony or one of ${names.join(", ")}; was '${unknown}'${hint}`, {
-          exitCode: 2,
-        });
+        command.error(
+          `error: an experiment must be ${Object.keys(PAPERS).join(", ")} or one of ${names.join(", ")}; was '${unknown}'${hint}`,
+          {
+            exitCode: 2,
+          },
+        );
       }
       const report = await reproduce(given, options, output);
       if (options.json) writeJson(output, report);

@@ -1,0 +1,17 @@
+/** All of ORLOJ's evaluation that is run here. Figure 6 is a worked example, Figure 12 a benchmark (`rubato bench`). */
+import type { Experiment } from "../experiment.js";
+import { constants } from "./constants.js";
+import { fig13 } from "./fig13.js";
+import { fig14 } from "./fig14.js";
+import { sweep } from "./sweep.js";
+import { OURS } from "./systems.js";
+import { TABLES } from "./tables.js";
+import { VIEWS } from "./views.js";
+
+export const ORLOJ_EXPERIMENTS: readonly Experiment[] = [
+  ...TABLES,
+  ...VIEWS,
+  ...(OURS.length > 0 ? [fig13, fig14] : []),
+  sweep,
+  constants,
+];

@@ -1,0 +1,126 @@
+/** Tables and figures of finish rates by case, SLO and load. */
+import type { Table } from "../experiment.js";
+import type { Figure, LineRow } from "../figure.js";
+import { publishedRate, SLOS } from "./published.js";
+import { bestAt, FULL, finishedOf, formatFinished, LOADS, type Measured, type MeasuredRow } from "./runs.js";
+import { FAIR, OURS, PUBLISHED, type ToldSystem } from "./systems.js";
+
+const right = (title: string) => ({ title, align: "right" as const });
+const PLACE = [{ title: "case" }, right("SLO"), right("load")];
+
+const placeOf = ({ workload, slo }: MeasuredRow, load: number): string[] => [
+  workload.label,
+  String(slo),
+  LOADS[load]!.toFixed(1),
+];
+
+/** A line for each row at each load. */
+const lines = (
+  rows: readonly MeasuredRow[],
+  cellsOf: (row: MeasuredRow, load: number) => readonly string[],
+): string[][] => rows.flatMap((row) => LOADS.map((_, load) => [...placeOf(row, load), ...cellsOf(row, load)]));
+
+/** Ours beside the paper's. */
+export const publishedTable = (rows: readonly MeasuredRow[]): Table => ({
+  title: "As published: finish rate, mean and standard deviation over seeds, beside the paper's",
+  columns: [...PLACE, ...PUBLISHED.flatMap(({ name }) => [right(name), right("paper")])],
+  rows: lines(rows, (row, load) =>
+    PUBLISHED.flatMap((system) => [
+      formatFinished(finishedOf(row, system, load)),
+      publishedRate(row.workload.caseId, row.slo, system.name)?.toFixed(2) ?? "",
+    ]),
+  ),
+});
+
+export const fairTable = (rows: readonly MeasuredRow[]): Table => ({
+  title: "Equal information: finish rate, mean and standard deviation over seeds",
+  columns: [...PLACE, ...[...FAIR, ...OURS].map(({ name }) => right(name)), { title: "best of the others" }],
+  rows: lines(rows, (row, load) => [
+    ...[...FAIR, ...OURS].map((system) => formatFinished(finishedOf(row, system, load))),
+    bestAt(row, FAIR, load)?.system.name ?? "",
+  ]),
+});
+
+/** Which variant of each is shown. */
+export const settingsTable = (rows: readonly MeasuredRow[]): Table => ({
+  title: "Equal information: what each is told and by which rule it drops, the best over loads and seeds",
+  columns: [{ title: "case" }, right("SLO"), ...FAIR.map(({ name }) => ({ title: name }))],
+  rows: rows.map(({ workload, slo, systems }) => [
+    workload.label,
+    String(slo),
+    ...FAIR.map((system) => systems.find((each) => each.system === system)?.told.label ?? ""),
+  ]),
+});
+
+const x = { title: "SLO", unit: "times P99" };
+export const FINISH_RATE = { title: "finish rate", percent: true, domain: [0, 1] } as const;
+
+const pointOf = (row: MeasuredRow, measured: Measured, series: string): LineRow => {
+  const { mean, sd } = measured.finished[FULL]!;
+  return {
+    x: row.slo,
+    y: mean,
+    low: Math.max(0, mean - sd),
+    high: Math.min(1, mean + sd),
+    series,
+    panel: row.workload.caseId,
+  };
+};
+
+/** Of those given equal information. */
+export const BEST_FAIR = "best of the others";
+
+/** All cases at full load. */
+export function tableFigure(id: string, title: string, rows: readonly MeasuredRow[]): Figure {
+  const shown = [...new Set([...PUBLISHED, ...OURS])];
+  return {
+    kind: "lines",
+    id,
+    title,
+    caption: `Part of the requests in time at load ${LOADS[FULL]}. Vertical lines: one standard deviation over seeds. The best of the others: given equal information. The paper's numbers are in the table.`,
+    panels: [...new Set(rows.map(({ workload }) => workload.caseId))],
+    x,
+    y: FINISH_RATE,
+    series: [...shown.map(({ name }) => ({ name })), { name: BEST_FAIR }],
+    rows: rows.flatMap((row) => [
+      ...shown.map((system) => pointOf(row, measuredOf(row, system), system.name)),
+      pointOf(row, bestAt(row, FAIR, FULL)!, BEST_FAIR),
+    ]),
+  };
+}
+
+/** Some cases as the paper draws them, above; the paper's numbers below. */
+export function viewFigure(
+  id: string,
+  title: string,
+  rows: readonly MeasuredRow[],
+  systems: readonly ToldSystem[],
+): Figure {
+  const cases = [...new Set(rows.map(({ workload }) => workload.caseId))];
+  const paper = (caseId: string): string => `${caseId}, paper`;
+  return {
+    kind: "lines",
+    id,
+    title,
+    caption: `Part of the requests in time. Above: ours at load ${LOADS[FULL]}, vertical lines are one standard deviation over seeds. Below: the paper's.`,
+    panels: [...cases, ...cases.map(paper)],
+    columns: cases.length,
+    x,
+    y: FINISH_RATE,
+    series: systems.map(({ name }) => ({ name })),
+    rows: [
+      ...rows.flatMap((row) => systems.map((system) => pointOf(row, measuredOf(row, system), system.name))),
+      ...cases.flatMap((caseId) =>
+        SLOS.flatMap((slo) =>
+          systems.flatMap(({ name }): LineRow[] => {
+            const theirs = publishedRate(caseId, slo, name);
+            return theirs === undefined ? [] : [{ x: slo, y: theirs, series: name, panel: paper(caseId) }];
+          }),
+        ),
+      ),
+    ],
+  };
+}
+
+const measuredOf = (row: MeasuredRow, system: ToldSystem): Measured =>
+  row.systems.find((each) => each.system === system)!;

@@ -1,0 +1,143 @@
+/** Runs of ORLOJ's evaluation: a workload at an SLO, under a system, at all loads. */
+import type { SeedStatistics } from "../../measure/report.js";
+import { type GetResult, pick, type Size, seedsUpTo } from "../experiment.js";
+import type { ScenarioFields, SweepPoint } from "../point.js";
+import { MINUTES, minuteFactors, WARMUP_MINUTES } from "./arrival-rates.js";
+import { clairvoyantRps } from "./clairvoyant.js";
+import type { Told, ToldSystem } from "./systems.js";
+import { ACCELERATORS, modelOf, type Workload } from "./workloads.js";
+
+/** Of the clairvoyant capacity. */
+export const LOADS = [0.8, 1, 1.2] as const;
+/** Index of the one that stands beside the paper's numbers in figures: "the incoming rate matches the system load" (§5.2). */
+export const FULL = LOADS.indexOf(1);
+
+export interface Run {
+  /** Counted requests at full load, nearly. */
+  readonly requests: number;
+  readonly seeds: readonly number[];
+}
+
+/** Five runs have the paper's error bars. */
+export const runOf = (size: Size): Run => ({
+  requests: pick(size, { tiny: 60, small: 3000, default: 3000, full: 10_000 }),
+  seeds: seedsUpTo(pick(size, { tiny: 2, small: 2, default: 5, full: 10 })),
+});
+
+export const describeRun = ({ requests, seeds }: Run): string =>
+  `seeds ${seeds[0]} to ${seeds.at(-1)}, about ${requests.toLocaleString("en-US")} requests each; loads ${LOADS.join(", ")} of a clairvoyant worker's capacity`;
+
+/** A row of a table. */
+export interface Row {
+  readonly workload: Workload;
+  /** Multiple of the P99 of the time alone. */
+  readonly slo: number;
+  readonly systems: readonly {
+    readonly system: ToldSystem;
+    readonly runs: readonly { readonly told: Told; readonly point: SweepPoint }[];
+  }[];
+}
+
+/** @param others fields of the scenario beside those of the workload. */
+export function rowOf(
+  workload: Workload,
+  slo: number,
+  systems: readonly ToldSystem[],
+  run: Run,
+  others: ScenarioFields = {},
+): Row {
+  return {
+    workload,
+    slo,
+    systems: systems.map((system) => ({
+      system,
+      runs: system.variants.map((told) => ({ told, point: pointOf(workload, slo, told, run, others) })),
+    })),
+  };
+}
+
+export const sloMsOf = ({ p99Ms }: Workload, slo: number): number => Number((slo * p99Ms).toFixed(3));
+
+function pointOf(workload: Workload, slo: number, told: Told, run: Run, others: ScenarioFields): SweepPoint {
+  const sloMs = sloMsOf(workload, slo);
+  const rateRps = Number(clairvoyantRps(workload, sloMs).toPrecision(6));
+  const minuteS = run.requests / MINUTES / rateRps;
+  const seconds = (minutes: number): number => Number((minutes * minuteS).toFixed(6));
+  const factors = [...Array.from({ length: WARMUP_MINUTES }, () => 1), ...minuteFactors()];
+  return {
+    kind: "sweep",
+    scenario: {
+      name: `orloj-${workload.name}-slo-${slo}`,
+      duration_s: seconds(WARMUP_MINUTES + MINUTES),
+      warmup_s: seconds(WARMUP_MINUTES),
+      accelerators: ACCELERATORS,
+      models: [{ ...modelOf(workload, sloMs), ...told.model }],
+      arrivals: {
+        process: "poisson",
+        rate_rps: rateRps,
+        steps: factors.map((factor, minute) => ({
+          at_s: seconds(minute),
+          rate_rps: Number((factor * rateRps).toPrecision(6)),
+        })),
+      },
+      ...(told.learns ? { learn: true } : {}),
+      ...others,
+    },
+    choice: told.choice,
+    seeds: run.seeds,
+    rates_rps: LOADS.map((load) => Number((load * rateRps).toPrecision(6))),
+    tolerance: 0.01,
+  };
+}
+
+export const pointsOf = (rows: readonly Row[]): SweepPoint[] =>
+  rows.flatMap(({ systems }) => systems.flatMap(({ runs }) => runs.map(({ point }) => point)));
+
+/** What a system's best variant does in a row. */
+export interface Measured {
+  readonly system: ToldSystem;
+  readonly told: Told;
+  /** Part of the requests that finished in time, for each of LOADS; over seeds. */
+  readonly finished: readonly SeedStatistics[];
+}
+
+export interface MeasuredRow {
+  readonly workload: Workload;
+  readonly slo: number;
+  readonly systems: readonly Measured[];
+}
+
+/** The best variant has the highest mean finish rate over the row's loads and seeds. */
+export const measuredRows = (rows: readonly Row[], get: GetResult): MeasuredRow[] =>
+  rows.map(({ workload, slo, systems }) => ({
+    workload,
+    slo,
+    systems: systems.map(({ system, runs }) =>
+      runs
+        .map(
+          ({ told, point }): Measured => ({
+            system,
+            told,
+            finished: get(point).loads.map(({ finish_rate }) => finish_rate),
+          }),
+        )
+        .reduce((best, each) => (total(each) > total(best) ? each : best)),
+    ),
+  }));
+
+const total = ({ finished }: Measured): number => finished.reduce((sum, { mean }) => sum + mean, 0);
+
+/** @returns undefined: the system was not run in the row. */
+export const finishedOf = (row: MeasuredRow, system: ToldSystem, load: number): SeedStatistics | undefined =>
+  row.systems.find((each) => each.system === system)?.finished[load];
+
+/** The best of some systems at one of LOADS, by index; undefined: none of them was run. */
+export function bestAt(row: MeasuredRow, among: readonly ToldSystem[], load: number): Measured | undefined {
+  const some = row.systems.filter(({ system }) => among.includes(system));
+  if (some.length === 0) return undefined;
+  return some.reduce((best, each) => (each.finished[load]!.mean > best.finished[load]!.mean ? each : best));
+}
+
+/** "0.973 ± 0.006": mean and standard deviation over seeds. */
+export const formatFinished = (finished: SeedStatistics | undefined): string =>
+  finished === undefined ? "" : `${finished.mean.toFixed(3)} ± ${finished.sd.toFixed(3)}`;

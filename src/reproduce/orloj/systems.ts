@@ -1,0 +1,111 @@
+/**
+ * The systems that ORLOJ's tables compare, with what each is told of the times: once as published, once all alike.
+ * A policy that is not in the registry is left out.
+ */
+import { POLICY_NAMES } from "../../policies/registry.js";
+import type { Choice, ScenarioFields } from "../point.js";
+
+/** A way to run a system. */
+export interface Told {
+  /** What tells it from the system's other variants. */
+  readonly label: string;
+  readonly choice: Choice;
+  /** Keys of the scenario's model: what it knows of times. Without any: its profile, that of requests of the mean time. */
+  readonly model: ScenarioFields;
+  /** Plans follow measured times. */
+  readonly learns: boolean;
+}
+
+export interface ToldSystem {
+  readonly name: string;
+  /** The best of them is shown; one for those as published. */
+  readonly variants: readonly Told[];
+}
+
+export type Options = Readonly<Record<string, unknown>>;
+/** Default: the profile, and nothing is measured. */
+export type Knowledge = Partial<Pick<Told, "model" | "learns">>;
+
+export const told = (
+  label: string,
+  policy: string,
+  options: Options,
+  { model = {}, learns = false }: Knowledge = {},
+): Told => ({ label, choice: { policy, options }, model, learns });
+
+/** Batch sizes by additive increase, multiplicative decrease, as its paper; profiles are not read. */
+export const CLIPPER: ToldSystem = { name: "Clipper", variants: [told("", "clipper", { cap: "aimd" })] };
+
+/** On one GPU its planner has nothing to place. "Using the average execution time" (§2.3), as a profile, which it takes 1.15 times as long. */
+export const NEXUS_PUBLISHED: Options = { plan: "static", profile_multiplier: 1.15 };
+export const NEXUS: ToldSystem = { name: "Nexus", variants: [told("", "nexus", NEXUS_PUBLISHED)] };
+
+/** Its constants and its batch sizes. */
+export const CLOCKWORK_PUBLISHED: Options = { batch_sizes: [1, 2, 4, 8, 16] };
+export const CLOCKWORK: ToldSystem = {
+  name: "Clockwork",
+  variants: [told("", "clockwork", CLOCKWORK_PUBLISHED, { learns: true })],
+};
+
+/** Requests of each app whose times are known beforehand: ORLOJ "learns from historical data" (§3.1), as many as make a histogram. */
+const PROFILED = 1000;
+const knowsTimes: Knowledge = { model: { profiled: PROFILED }, learns: true };
+
+export const orlojWith = (options: Options): Told => told("", "distribution", options, knowsTimes);
+export const ORLOJ: ToldSystem = { name: "ORLOJ", variants: [orlojWith({})] };
+export const PLUS: ToldSystem = {
+  name: "distribution+",
+  variants: [told("", "distribution+", {}, knowsTimes)],
+};
+
+/**
+ * Equal information: they are told the true distribution of each app, as far as a system can use it that knows one time for each
+ * size. Either one queue for all, planned at the mean; or each app registered as a session of its own, planned at a quantile of
+ * its times. There is nothing left to learn.
+ */
+const PLANNINGS = [
+  { label: "one queue, mean", planning: { sessions: false, quantile: "mean" } },
+  ...[0.5, 0.9, 0.99].map((quantile) => ({
+    label: `sessions, p${quantile * 100}`,
+    planning: { sessions: true, quantile },
+  })),
+];
+
+const fair = (name: string, policy: string, options: Readonly<Record<string, Options>>): ToldSystem => ({
+  name,
+  variants: Object.entries(options).flatMap(([label, each]) =>
+    PLANNINGS.map((given) =>
+      told([given.label, label].filter((part) => part !== "").join(", "), policy, each, {
+        model: { planning: given.planning },
+      }),
+    ),
+  ),
+});
+
+/** What Clockwork is without its constants. */
+export const CLOCKWORK_FREE: Options = {
+  schedule_ahead_ms: 0,
+  slo_margin_ms: 0,
+  action_window_ms: 0,
+  control_delay_ms: 0,
+};
+
+export const isBuiltIn = ({ variants }: ToldSystem): boolean =>
+  variants.every(({ choice }) => POLICY_NAMES.includes(choice.policy));
+
+/** As in the paper. */
+export const PUBLISHED: readonly ToldSystem[] = [CLIPPER, NEXUS, CLOCKWORK, ORLOJ].filter(isBuiltIn);
+/** Each with the rules that it offers; Clipper takes no profile that it could be told more by. */
+export const FAIR: readonly ToldSystem[] = [
+  fair("Nexus, fair", "nexus", {
+    "window drop": { plan: "static", drop: "window" },
+    "earliest drop": { plan: "static", drop: "earliest" },
+  }),
+  fair("Clockwork, times 0", "clockwork", { "": CLOCKWORK_FREE }),
+  fair("Symphony", "deferred", { "": {} }),
+  fair("auto", "auto", { "": {} }),
+  fair("Eager", "eager", { "infeasible drop": { drop: "infeasible" }, "window drop": { drop: "window" } }),
+];
+/** What works with distributions. */
+export const OURS: readonly ToldSystem[] = [ORLOJ, PLUS].filter(isBuiltIn);
+export const ALL: readonly ToldSystem[] = [...new Set([...PUBLISHED, ...FAIR, ...OURS])];

@@ -1,0 +1,74 @@
+/** Tables 2 to 5 of Appendix A: every case at every SLO, under all systems. */
+import { type Experiment, type Finding, pick, type Size } from "../experiment.js";
+import { fairFindings, orderFindings, staticFindings } from "./findings.js";
+import { fairTable, publishedTable, settingsTable, tableFigure } from "./presentation.js";
+import { SLOS } from "./published.js";
+import { describeRun, type MeasuredRow, measuredRows, pointsOf, rowOf, runOf } from "./runs.js";
+import { ALL } from "./systems.js";
+import { MODALITIES, REAL, STATIC, TWO_MODES, type Workload } from "./workloads.js";
+
+/** What all tables and the figures that show their runs share. */
+export const slosOf = (size: Size): readonly number[] =>
+  pick<readonly number[]>(size, { tiny: [3], small: SLOS, default: SLOS });
+export const HOW =
+  "One accelerator; SLOs are multiples of the P99 of the time alone; Poisson arrivals at a rate that changes as that of cloud functions.";
+
+function tableOf(
+  number: number,
+  title: string,
+  about: string,
+  cases: readonly Workload[],
+  findings: readonly ((rows: readonly MeasuredRow[]) => Finding[])[],
+): Experiment {
+  return {
+    name: `orloj/table${number}`,
+    title: `ORLOJ, Table ${number}: ${title}`,
+    about: `${about} ${HOW}`,
+    plan(size) {
+      const run = runOf(size);
+      const rows = pick(size, { tiny: cases.slice(0, 2), small: cases, default: cases }).flatMap((workload) =>
+        slosOf(size).map((slo) => rowOf(workload, slo, ALL, run)),
+      );
+      return {
+        points: pointsOf(rows),
+        scope: describeRun(run),
+        present(get) {
+          const measured = measuredRows(rows, get);
+          return {
+            tables: [publishedTable(measured), fairTable(measured), settingsTable(measured)],
+            figures: [tableFigure(`orloj-table${number}`, `Finish rate: ${title}`, measured)],
+            findings: findings.flatMap((of) => of(measured)),
+            notes: [
+              "Load 1 is the capacity of a worker that knows every time and always finds requests alike to batch (clairvoyant.ts): nobody reaches it with requests as they come. The paper gives no load.",
+            ],
+          };
+        },
+      };
+    },
+  };
+}
+
+export const TABLES: readonly Experiment[] = [
+  tableOf(
+    2,
+    "two modes",
+    "Requests of two apps, one short and one long, each with times of its own; the case is the standard deviation of both or of the short and the long mode.",
+    TWO_MODES,
+    [orderFindings, fairFindings],
+  ),
+  tableOf(
+    3,
+    "one to eight modes",
+    "Requests of one to eight apps, whose mean times lie evenly from 10 to 100 ms.",
+    MODALITIES,
+    [orderFindings, fairFindings],
+  ),
+  tableOf(4, "static models", "Every request takes as long.", STATIC, [orderFindings, fairFindings, staticFindings]),
+  tableOf(
+    5,
+    "real tasks",
+    "Distributions of Table 1's means and P99s, each cut into two apps, one of the shorter and one of the longer requests.",
+    REAL,
+    [orderFindings, fairFindings],
+  ),
+];
