@@ -18,7 +18,7 @@ export interface KindTimes {
   readonly name: string;
   /** Part of the queue's requests that are of it; all kinds of a queue have 1 together. */
   readonly share: number;
-  /** Times alone of a sample of them, µs, ascending; empty: none is known. */
+  /** What a sample of them took, each run alone (a batch of one), µs, ascending; empty: none is known. */
   readonly aloneUs: Float64Array;
 }
 
@@ -33,7 +33,7 @@ export interface QueueSpec {
   readonly rules?: Float64Array;
   /** By kind (RequestTable.kind). Absent: all requests are of one kind, of which the profile is known. */
   readonly kinds?: readonly KindTimes[];
-  /** As profiled: a batch of k whose longest member alone takes l takes c0Us + c1 * k * l (ORLOJ Eq. 3). Absent: not known apart from the profile. */
+  /** As profiled: a batch of k whose longest member has l takes c0Us + c1 * k * l, one of one too (ORLOJ Eq. 3). Absent: not known apart from the profile. */
   readonly batchTime?: { readonly c0Us: number; readonly c1: number };
 }
 

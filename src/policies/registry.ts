@@ -13,11 +13,27 @@ import { auto, autoPolicy, deferredPlus, deferredPlusPolicy } from "./deferred/d
 import { eager, eagerPolicy } from "./deferred/eager.js";
 import { timeout, timeoutPolicy } from "./deferred/timeout.js";
 import type { PolicyDescriptor } from "./descriptor.js";
+import { distribution, distributionPolicy } from "./distribution/distribution.js";
+import { distributionPlus, distributionPlusPolicy } from "./distribution/distribution-plus.js";
 import { fixedSizePolicy } from "./fixed-size/fixed-size.js";
 import { LIVE_ON_THREADS, livePolicy, separableLivePolicy } from "./live.js";
 import type { GivenOptions, OptionTable } from "./options.js";
 
-export { auto, clipper, clockwork, deferred, deferredPlus, eager, nexus, shepherd, tfserving, timeout, triton };
+export {
+  auto,
+  clipper,
+  clockwork,
+  deferred,
+  deferredPlus,
+  distribution,
+  distributionPlus,
+  eager,
+  nexus,
+  shepherd,
+  tfserving,
+  timeout,
+  triton,
+};
 
 /** In the order of the reference. */
 const POLICIES = [
@@ -26,6 +42,8 @@ const POLICIES = [
   deferredPlusPolicy,
   eagerPolicy,
   timeoutPolicy,
+  distributionPolicy,
+  distributionPlusPolicy,
   fixedSizePolicy,
   tfservingPolicy,
   tritonPolicy,

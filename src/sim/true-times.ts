@@ -102,7 +102,9 @@ class ModelTimes {
     return this.apps.map(({ name }, app) => ({
       name,
       share: this.shares[app]! - (app === 0 ? 0 : this.shares[app - 1]!),
-      aloneUs: Float64Array.from({ length }, (_, number) => this.drawn(this.samples, app, number, app)).sort(),
+      aloneUs: Float64Array.from({ length }, (_, number) =>
+        this.batchUs(1, this.drawn(this.samples, app, number, app)),
+      ).sort(),
     }));
   }
 

@@ -93,7 +93,7 @@ describe("profiled", () => {
       ],
       batchTime: { c0Us: 3000, c1: 0.5 },
     });
-    expect(told("\n    profiled: 1").kinds!.map(({ aloneUs }) => [...aloneUs])).toEqual([[5000], [20_000]]);
+    expect(told("\n    profiled: 1").kinds!.map(({ aloneUs }) => [...aloneUs])).toEqual([[5500], [13_000]]);
     expect("batchTime" in specsOf(scenarioOf(`${TWO}\n    profiled: 1`))[0]!).toBe(false);
   });
 });

@@ -9,11 +9,11 @@ import {
   FAILED,
   OUTCOMES,
 } from "../../src/core/outcome.js";
-import type { NetworkDelays, Policy } from "../../src/core/policy.js";
+import type { KindTimes, NetworkDelays, Policy } from "../../src/core/policy.js";
 import { type CommandSink, NO_DELAYS, Scheduler } from "../../src/core/scheduler.js";
 import type { AcceleratorId } from "../../src/core/tables/accelerator-table.js";
 import type { BatchId } from "../../src/core/tables/batch-table.js";
-import type { RequestHandle } from "../../src/core/tables/request-table.js";
+import { PLAIN, type RequestHandle } from "../../src/core/tables/request-table.js";
 
 export interface HandDrivenOptions {
   readonly policy: Policy;
@@ -25,6 +25,8 @@ export interface HandDrivenOptions {
   readonly network?: NetworkDelays;
   /** Batches that an accelerator may hold. Default 1: the policy commits nothing behind a running batch. */
   readonly depth?: number;
+  /** What is known of kinds of requests. */
+  readonly kinds?: readonly KindTimes[];
 }
 
 /** l(b) of every model here, µs. */
@@ -71,6 +73,7 @@ export class HandDriven implements CommandSink {
         latency: new ProfiledLatency(linearTable(10, 90, options.sizeMax ?? 8)),
         sloUs: 1000,
         lengthMax: options.lengthMax ?? 1000,
+        ...(options.kinds === undefined ? {} : { kinds: options.kinds }),
       });
     }
     for (let id = 0; id < count; id++) this.scheduler.join(id, 1, 0);
@@ -83,11 +86,12 @@ export class HandDriven implements CommandSink {
   }
 
   /** Each letter is a request; timers of this very moment have not run yet when they arrive. */
-  arrive(at: number, letters: string | number, model = 0, deadline = 1e9): this {
+  arrive(at: number, letters: string | number, model = 0, deadline = 1e9, kind = 0): this {
     this.runTo(at, false);
     for (const name of typeof letters === "string" ? letters : [letters]) {
       const tag = this.names.push(name) - 1;
-      if (!this.scheduler.arrive(model, tag, at, deadline, at)) violated(`request ${name} did not fit`);
+      const traits = kind === 0 ? PLAIN : { kind, weight: 1, dueBy: Number.POSITIVE_INFINITY };
+      if (!this.scheduler.arrive(model, tag, at, deadline, at, traits)) violated(`request ${name} did not fit`);
     }
     return this;
   }

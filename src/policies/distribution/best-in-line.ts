@@ -11,14 +11,15 @@ import type { Score } from "./score.js";
  * that is a few. A line much shorter than the list of stages is looked at whole. O(min(n, stages log n)), and allocates nothing.
  *
  * @param above only a request whose score is above this is of interest, >= 0.
+ * @param from index of the first of interest: those before it are not viable.
  * @returns its index in the line; -1: there is none. Of equal scores, one of them, the same each time.
  */
-export function bestInLine(pending: DeadlineQueue, score: Score, at: number, above = 0): number {
+export function bestInLine(pending: DeadlineQueue, score: Score, at: number, above = 0, from = 0): number {
   const { byPeak, edges } = score;
   let best = -1;
   let bestValue = above;
-  if (2 * pending.length < edges.length) {
-    for (let index = 0; index < pending.length; index++) {
+  if (2 * (pending.length - from) < edges.length) {
+    for (let index = from; index < pending.length; index++) {
       const value = score.valueAt(pending.deadlineAt(index) - at);
       if (value <= bestValue) continue;
       best = index;
@@ -31,8 +32,8 @@ export function bestInLine(pending: DeadlineQueue, score: Score, at: number, abo
     if (score.peakOf(stage) <= bestValue) break;
     const index = score.isRising(stage)
       ? pending.firstNotBefore(at + edges[stage + 1]!) - 1
-      : pending.firstNotBefore(at + edges[stage]!);
-    if (index < 0 || index >= pending.length) continue;
+      : Math.max(from, pending.firstNotBefore(at + edges[stage]!));
+    if (index < from || index >= pending.length) continue;
     // Perhaps of another stage, where this one is empty: a candidate like any other.
     const value = score.valueAt(pending.deadlineAt(index) - at);
     if (value <= bestValue) continue;

@@ -86,7 +86,7 @@ export const profiled = z
   .min(0)
   .max(100_000)
   .describe(
-    "Requests of each app whose times alone policies know beforehand, drawn by the seed apart from those that arrive; with them " +
+    "Requests of each app of which policies know beforehand what a run alone takes, drawn by the seed apart from those that arrive; with them " +
       "batch_time, where it is given. 0: which apps there are, and no times. Default: policies are told nothing of apps. Only with apps.",
   );
 

@@ -1,0 +1,61 @@
+import { RankArbiter } from "../deferred/rank-arbiter.js";
+import { definePolicy } from "../descriptor.js";
+import { ByGroup } from "./by-group.js";
+import { BATCHING_OPTIONS, createLatency, denseSizesUpTo } from "./distribution-options.js";
+import { DistributionQueue } from "./distribution-queue.js";
+import type { TimesByKind } from "./times-by-kind.js";
+
+/** Past ORLOJ: who goes together is chosen by what their kinds take. */
+export const distributionPlusPolicy = definePolicy({
+  name: "distribution+",
+  summary:
+    "Past ORLOJ: requests whose times are alike share a batch. Of all groups of neighbouring kinds and all sizes, that with most " +
+    "expected finishes by expected time, less who becomes hopeless meanwhile.",
+  options: {
+    ...BATCHING_OPTIONS,
+    hopeless: {
+      type: "number",
+      min: 0,
+      max: 0.99,
+      default: 0.05,
+      meaning: "A request whose chance to be in time even alone is below this is given up.",
+    },
+    loss_weight: {
+      type: "number",
+      min: 0,
+      max: 100,
+      default: 1,
+      meaning: "What a request counts that becomes hopeless while a batch runs, beside one that finishes.",
+    },
+    patience: {
+      type: "number",
+      min: 0.001,
+      max: 1000,
+      default: 0.45,
+      meaning:
+        "Mean time until a request that does not go now is expected to have its next chance, as a part of its SLO. What has time left is " +
+        "worth less now.",
+    },
+    price: {
+      type: "number",
+      min: 0,
+      max: 1000,
+      default: 1.3,
+      meaning:
+        "What time is worth that is spent on a request later, relative to what the largest batch of all kinds makes of it.",
+    },
+  },
+  create: ({ window_s, batch_sizes, hopeless, loss_weight, patience, price }) => ({
+    name: "distribution+",
+    createLatency: createLatency(window_s),
+    createQueue: (key, spec, core) => {
+      const sizes = denseSizesUpTo(spec.latency.sizeMax, batch_sizes);
+      const options = { sizes, hopeless, lossWeight: loss_weight, patience, price };
+      const times = spec.latency as TimesByKind;
+      return new DistributionQueue(key, spec, core, times, (waiting) => new ByGroup(waiting, times, options));
+    },
+    createArbiter: (core) => new RankArbiter(core, { idleDispatch: false }),
+  }),
+});
+
+export const distributionPlus = distributionPlusPolicy.create;

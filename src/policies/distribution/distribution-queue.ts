@@ -1,0 +1,124 @@
+import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY } from "../../core/outcome.js";
+import type { Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
+import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
+import type { BatchId } from "../../core/tables/batch-table.js";
+import type { RequestHandle } from "../../core/tables/request-table.js";
+import { BatchTimes } from "../batch-times.js";
+import type { Choice, Chooser } from "./chooser.js";
+import type { TimesByKind } from "./times-by-kind.js";
+import { WaitingByKind } from "./waiting-by-kind.js";
+
+/**
+ * Requests of one model whose times differ: who goes together is chosen when an accelerator is granted, by what is known of
+ * their kinds. It waits for nothing: an accelerator that is free takes the best batch there is (ORLOJ Algorithm 1).
+ */
+export class DistributionQueue implements Queue {
+  private readonly waiting: WaitingByKind;
+  private readonly times: BatchTimes;
+  private readonly byKind: TimesByKind;
+  private readonly chooser: Chooser;
+  private readonly key: QueueKey;
+  private readonly core: QueueView;
+
+  constructor(
+    key: QueueKey,
+    spec: QueueSpec,
+    core: QueueView,
+    byKind: TimesByKind,
+    createChooser: (waiting: WaitingByKind) => Chooser,
+  ) {
+    this.key = key;
+    this.core = core;
+    this.byKind = byKind;
+    this.waiting = new WaitingByKind(core);
+    this.times = new BatchTimes(key, spec, core);
+    this.chooser = createChooser(this.waiting);
+  }
+
+  get length(): number {
+    return this.waiting.length;
+  }
+
+  arrived(request: RequestHandle, at: number): void {
+    this.byKind.arrived(this.core.requests.kind[request]!);
+    this.waiting.push(request);
+    this.refresh(at);
+  }
+
+  returned(request: RequestHandle, alone: boolean, at: number): void {
+    this.waiting.takeBack(request, alone);
+    this.refresh(at);
+  }
+
+  remove(request: RequestHandle, at: number): void {
+    this.waiting.remove(request);
+    this.refresh(at);
+  }
+
+  planChanged(at: number): void {
+    this.refresh(at);
+  }
+
+  refreshDemand(_at: number): void {}
+
+  refresh(at: number): void {
+    this.dropHopeless(at);
+    this.publish(at);
+    this.core.offerChanged(this.key, at);
+  }
+
+  take(accelerator: AcceleratorId, at: number): BatchId {
+    const { waiting, times, core } = this;
+    this.dropHopeless(at);
+    const sizeMax = times.sizeMaxOn(accelerator);
+    const freeAt = times.freeAt(accelerator, at);
+    let batch = -1;
+    if (waiting.retries.length > 0)
+      batch = times.add(waiting.retries.take(), 1, accelerator, times.startOf(1, at, freeAt), CLOSE_RETRY);
+    else if (waiting.inLine > 0) {
+      const chosen = this.chooser.choose({
+        startAt: times.startOf(1, at, freeAt),
+        dataUs: times.leadUs(2) - times.leadUs(1),
+        scale: core.accelerators.scale[accelerator]!,
+        sizeMax,
+        accelerators: core.accelerators.count,
+      });
+      if (chosen !== null) batch = this.send(chosen, accelerator, at, freeAt);
+    }
+    this.refresh(at);
+    return batch;
+  }
+
+  private send({ first, size }: Choice, accelerator: AcceleratorId, at: number, freeAt: number): BatchId {
+    const close = size === this.byKind.sizeMax ? CLOSE_FULL : CLOSE_EAGER;
+    return this.times.add(first, size, accelerator, this.times.startOf(size, at, freeAt), close);
+  }
+
+  /** Nobody waits who would be late even alone, by what one of the kind takes at least. */
+  private dropHopeless(at: number): void {
+    const { waiting, times, byKind } = this;
+    const startAt = times.startOf(1, at);
+    const scale = this.core.accelerators.fastestScale;
+    waiting.retries.dropLate(startAt + byKind.execUs[1]! * scale, at);
+    for (const line of waiting.lines)
+      if (line.pending.length > 0) waiting.dropLate(line, startAt + this.chooser.hopelessUs(line.kind) * scale, at);
+  }
+
+  private publish(at: number): void {
+    const { key, waiting, times } = this;
+    const { offers } = this.core;
+    const isRetry = waiting.retries.length > 0;
+    offers.size[key] = isRetry ? 1 : Math.min(waiting.inLine, this.byKind.sizeMax);
+    if (offers.size[key] === 0) return;
+    const lead = times.leadUs(1);
+    const scale = this.core.accelerators.fastestScale;
+    let latestAt = isRetry ? waiting.retries.dueAt - this.byKind.execUs[1]! * scale : Number.POSITIVE_INFINITY;
+    for (const { kind, pending } of waiting.lines)
+      if (pending.length > 0)
+        latestAt = Math.min(latestAt, pending.deadlineAt(0) - Math.ceil(this.chooser.hopelessUs(kind) * scale));
+    offers.leadUs[key] = lead;
+    offers.opensAt[key] = at + lead;
+    offers.latestAt[key] = Math.floor(latestAt);
+    offers.rank[key] = latestAt;
+  }
+}
