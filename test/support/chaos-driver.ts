@@ -579,6 +579,7 @@ export function variantsOf(
         of({}, false, false),
         of({ schedule_ahead_ms: 60, batch_sizes: [1, 2, 4, 8, 16], first: "lowest-id" }, false, false),
         of({ ...CLOCKWORK_EQUAL_CARE }, false, false),
+        of({ estimate: "last-10", batch_sizes: [1, 2, 4, 8, 16] }, false, false),
       ];
     // Inputs travel when requests arrive, so a plan needs no control or data delay.
     case "nexus":

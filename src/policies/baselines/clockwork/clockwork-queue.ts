@@ -183,8 +183,10 @@ export class ClockworkQueue implements Queue {
       while (position < ring.length && this.deadlineOf(ring.at(position)) < endAt) position++;
       passed[index] = position;
     }
-    // Passed by the smallest size is passed by all.
-    this.dropFirst(passed[0]!, at, this.endOf(sizes[0]!, at, freeAt, scale));
+    // The smallest size passes fewest, unless a larger one is thought faster.
+    let least = 0;
+    for (let index = 1; index < sizes.length; index++) if (passed[index]! < passed[least]!) least = index;
+    this.dropFirst(passed[least]!, at, this.endOf(sizes[least]!, at, freeAt, scale));
     const sizeMax = this.times.sizeMaxOn(accelerator);
     let full = -1;
     for (let index = 0; index < sizes.length; index++) {
@@ -242,15 +244,15 @@ export class ClockworkQueue implements Queue {
     const { offers } = this.core;
     const { key, ring, solo } = this;
     const urgent = solo.length > 0 ? 0 : this.mostUrgent();
+    const headDeadline = ring.length > 0 ? this.deadlineOf(ring.at(0)) : Number.POSITIVE_INFINITY;
+    const expiresAt = Math.min(solo.dueAt, headDeadline);
+    // Who is past in all sizes that there are enough for waits for more, until then.
+    this.core.alarm(key, expiresAt + 1);
     offers.size[key] = urgent < 0 ? 0 : this.sizes[urgent]!;
-    if (urgent < 0) this.core.alarm(key, Number.POSITIVE_INFINITY);
-    else {
-      const headDeadline = ring.length > 0 ? this.deadlineOf(ring.at(0)) : Number.POSITIVE_INFINITY;
+    if (urgent >= 0) {
       const lead = this.times.leadUs(1);
       offers.opensAt[key] = at + lead;
       offers.leadUs[key] = lead;
-      const expiresAt = Math.min(solo.dueAt, headDeadline);
-      this.core.alarm(key, expiresAt + 1);
       offers.latestAt[key] = expiresAt + lead;
       offers.rank[key] =
         solo.length > 0

@@ -100,6 +100,26 @@ describe("clockwork: who goes together, who is lost", () => {
   });
 });
 
+describe("clockwork: sizes that know nothing of each other", () => {
+  // One request is thought to take 200, two 110.
+  const latency = {
+    sizeMax: 2,
+    execUs: Float64Array.of(0, 200, 110, Number.POSITIVE_INFINITY),
+    version: 0,
+    quantileUs: () => 0,
+  };
+  const run = () => new HandDriven({ policy: { ...clockwork(NO_CONSTANTS), createLatency: () => latency }, depth: 64 });
+
+  test("whom the smallest passes is not lost while a larger could hold them: they wait for more, until they expire", () => {
+    const alone = run().arrive(0, "a", 0, 150).until(1000);
+    expect([alone.ended.get("a"), alone.endedAt.get("a")]).toEqual(["dropped expired", 151]);
+    // The smallest is full again with c.
+    const together = run().arrive(0, "a", 0, 150).arrive(20, "b", 0, 150).arrive(30, "c").until(1000);
+    expect(together.dispatches).toEqual(["30:ab", "140:c"]);
+    expect(together.ended.get("a")).toBe("finished");
+  });
+});
+
 describe("clockwork: the most urgent model goes first", () => {
   test("by latest start", () => {
     const run = serve({}, 1, 2).arrive(0, "x", 0).arrive(10, "a", 1, 900).arrive(20, "b", 0, 800).until(1000);

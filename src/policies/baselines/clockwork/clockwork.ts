@@ -1,7 +1,9 @@
+import type { QueueSpec } from "../../../core/policy.js";
 import { BATCH_SIZE_MAX } from "../../deferred/window-options.js";
 import { definePolicy, type OptionProblem } from "../../descriptor.js";
 import { ClockworkArbiter } from "./clockwork-arbiter.js";
 import { ClockworkQueue } from "./clockwork-queue.js";
+import { LastTimes } from "./last-times.js";
 
 /** Batches that an accelerator may hold, far above what 10 ms of plan hold unless it hangs. */
 const DEPTH = 64;
@@ -59,6 +61,14 @@ export const clockworkPolicy = definePolicy({
       meaning:
         "Sizes that batches may have, increasing, the first 1; Clockwork's own are 1, 2, 4, 8, 16. Default: any.",
     },
+    estimate: {
+      type: "choice",
+      of: ["profile", "last-10"],
+      default: "profile",
+      meaning:
+        "How long plans take a batch to run. `last-10`: of each size the largest of its last 10 times, the profile being the first, as " +
+        "published; it needs `learn: true` in the scenario, without which nothing is measured.",
+    },
     first: {
       type: "choice",
       of: ["lowest-id", "earliest-free"],
@@ -91,6 +101,7 @@ export const clockworkPolicy = definePolicy({
     return {
       name: "clockwork",
       depth: DEPTH,
+      ...(options.estimate === "profile" ? {} : { createLatency: ({ latency }: QueueSpec) => new LastTimes(latency) }),
       createQueue: (key, spec, core) => new ClockworkQueue(key, spec, core, queueOptions),
       createArbiter: (core) => new ClockworkArbiter(core, arbiterOptions),
     };

@@ -23,6 +23,8 @@ export interface NexusQueueOptions {
   readonly frontends: number;
   /** window: heads that cannot finish in a batch of the planned size are dropped; earliest: heads that cannot finish alone. */
   readonly drop: "window" | "earliest";
+  /** Batches are taken to last this many times as long as the profile has it, as in plans. */
+  readonly profileMultiplier: number;
 }
 
 /** Requests of a model that were sent to one accelerator. */
@@ -55,6 +57,7 @@ export class NexusQueue implements Queue {
   private readonly core: CoreView;
   private readonly planner: NexusPlanner;
   private readonly drops: NexusQueueOptions["drop"];
+  private readonly multiplier: number;
 
   constructor(key: QueueKey, spec: QueueSpec, core: CoreView, planner: NexusPlanner, options: NexusQueueOptions) {
     this.key = key;
@@ -64,6 +67,7 @@ export class NexusQueue implements Queue {
     this.times = new BatchTimes(key, spec, core);
     this.planner = planner;
     this.drops = options.drop;
+    this.multiplier = options.profileMultiplier;
     this.frontends = new NexusFrontends(options.frontends);
     planner.add(key, spec);
   }
@@ -154,7 +158,7 @@ export class NexusQueue implements Queue {
 
   /** Whether the first of those to run alone would end in time; its input travels again. */
   private canRetry(id: AcceleratorId, at: number): boolean {
-    return this.solo.length > 0 && this.times.endOf(1, at, this.scaleOf(id)) <= this.solo.dueAt;
+    return this.solo.length > 0 && this.times.startOf(1, at) + this.execUs(1, this.scaleOf(id)) <= this.solo.dueAt;
   }
 
   /** @returns the accelerator that the request was sent to, ANY_ACCELERATOR when there is none. */
@@ -245,12 +249,16 @@ export class NexusQueue implements Queue {
 
   /** End of a batch that this accelerator takes at `at`, its inputs there at `dataAt`. */
   private endOf(size: number, at: number, dataAt: number, id: AcceleratorId): number {
-    return Math.max(at, dataAt) + this.times.execUs(size, this.scaleOf(id));
+    return Math.max(at, dataAt) + this.execUs(size, this.scaleOf(id));
+  }
+
+  private execUs(size: number, scale?: number): number {
+    return Math.ceil(this.times.execUs(size, scale) * this.multiplier);
   }
 
   private dropHeads(at: number): void {
-    this.solo.dropLate(this.times.endOf(1, at), at);
-    this.dropFront(this.held, this.held.firstNotBefore(at + this.times.execUs(1)), at, HELD);
+    this.solo.dropLate(this.times.startOf(1, at) + this.execUs(1), at);
+    this.dropFront(this.held, this.held.firstNotBefore(at + this.execUs(1)), at, HELD);
     for (let id = 0; id < this.backlogs.length; id++) {
       const backlog = this.backlogs[id];
       if (backlog === undefined || backlog.pending.length === 0) continue;
@@ -293,13 +301,12 @@ export class NexusQueue implements Queue {
 
   /** Until when everybody who waits can still finish alone. */
   private latestStart(): number {
-    const { times } = this;
-    let latest = this.solo.dueAt - times.execUs(1) - times.leadUs(1);
-    if (this.held.length > 0) latest = Math.min(latest, this.held.deadlineAt(0) - times.execUs(1));
+    let latest = this.solo.dueAt - this.execUs(1) - this.times.leadUs(1);
+    if (this.held.length > 0) latest = Math.min(latest, this.held.deadlineAt(0) - this.execUs(1));
     for (let id = 0; id < this.backlogs.length; id++) {
       const backlog = this.backlogs[id];
       if (backlog === undefined || backlog.pending.length === 0) continue;
-      latest = Math.min(latest, backlog.pending.deadlineAt(0) - times.execUs(1, this.scaleOf(id)));
+      latest = Math.min(latest, backlog.pending.deadlineAt(0) - this.execUs(1, this.scaleOf(id)));
     }
     return latest;
   }

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { HandDriven } from "../../../../test/support/hand-driven.js";
 import { accelerators, linearModel, scenarioOf } from "../../../../test/support/scenario.js";
 import { durationUs } from "../../../core/time.js";
+import type { SimulatedEvent } from "../../../sim/event-lines.js";
 import { simulate } from "../../../sim/simulate.js";
 import { nexus } from "../../registry.js";
 import { HELD, NexusFrontends } from "./nexus-frontends.js";
@@ -34,6 +35,15 @@ describe("nexus: backends", () => {
     const run = serve().arrive(0, "x").arrive(10, "ab", 0, 215).arrive(11, "c", 0, 216).arrive(12, "d").until(1000);
     expect(["a", "b"].map((name) => run.ended.get(name))).toEqual(["dropped predicted-late", "dropped predicted-late"]);
     expect(run.dispatches).toEqual(["0:x", "100:cd"]);
+  });
+
+  test("profile_multiplier: heads are dropped by times that are as much longer", () => {
+    // At 100 a batch of 4 takes 130, 1.5 times of which end at 295.
+    const run = serve({ profile_multiplier: 1.5 }).arrive(0, "x").arrive(10, "a", 0, 294).arrive(10, "b", 0, 295);
+    run.arrive(10, "cde").until(1000);
+    expect([run.ended.get("a"), run.lateByUs.get("a")]).toEqual(["dropped predicted-late", 1]);
+    expect(run.dispatches).toEqual(["0:x", "100:bcde"]);
+    expect(run.endedAt.get("b")).toBe(230);
   });
 
   test("drop earliest: only who cannot finish alone; the head bounds the batch", () => {
@@ -193,6 +203,28 @@ describe("nexus in simulation", () => {
       accelerators: accelerators(8),
       durationUs: durationUs(seconds * 1e6),
     });
+
+  test.each([
+    // As published: 1.15 l(b) <= (60 - 2) / 2, so l(b) <= 25.2: 20 of b + 5 ms. Without the margin 24, without the allowance 25.
+    [{ profile_multiplier: 1.15, network_allowance_ms: 2 }, 20],
+    [{ profile_multiplier: 1, network_allowance_ms: 2 }, 24],
+    [{ profile_multiplier: 1, network_allowance_ms: 0 }, 25],
+  ])(
+    "static plan on one accelerator: the largest batch within half of what the allowance leaves (%j)",
+    (options, largest) => {
+      const scenario = scenarioOf({
+        models: [linearModel("m", 1, 5, 60, 2000)],
+        accelerators: accelerators(1),
+        durationUs: durationUs(5e6),
+      });
+      const sizes = new Set<number>();
+      const onEvent = (event: SimulatedEvent): void => {
+        if (event.event === "ran") sizes.add(event.members.length);
+      };
+      simulate(scenario, { policy: "nexus", policyOptions: { plan: "static", ...options }, onEvent });
+      expect(Math.max(...sizes)).toBe(largest);
+    },
+  );
 
   test("static plan at Symphony's ResNet50: in time at 3800, no longer at 4800", () => {
     const policyOptions = { plan: "static" };

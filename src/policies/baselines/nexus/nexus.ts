@@ -50,7 +50,7 @@ export const nexusPolicy = definePolicy({
       max: 10,
       default: 1,
       meaning:
-        "Times of batches are planned this many times as long. Nexus has 1.15, which also makes batches smaller; with " +
+        "Times of batches are taken this many times as long, in plans and where heads are dropped. Nexus has 1.15, which also makes batches smaller; with " +
         "exact profiles the margin is better on the rates.",
     },
     rate_margin: {
@@ -95,7 +95,11 @@ export const nexusPolicy = definePolicy({
       rateMargin: options.rate_margin,
       allowanceUs: Math.round(options.network_allowance_ms * 1000),
     };
-    const queueOptions = { frontends: options.frontends, drop: options.drop };
+    const queueOptions = {
+      frontends: options.frontends,
+      drop: options.drop,
+      profileMultiplier: options.profile_multiplier,
+    };
     // The planner is an actor of its own beside queues and arbiter, one to each scheduler.
     const planners = new WeakMap<CoreView, NexusPlanner>();
     const plannerOf = (core: CoreView): NexusPlanner => {
