@@ -65,6 +65,7 @@ describe("rubato reproduce", () => {
       "fig9",
       "fig10",
       "fig11",
+      "load",
       "sweep",
       "constants",
     ])

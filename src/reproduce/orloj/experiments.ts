@@ -3,6 +3,7 @@ import type { Experiment } from "../experiment.js";
 import { constants } from "./constants.js";
 import { fig13 } from "./fig13.js";
 import { fig14 } from "./fig14.js";
+import { load } from "./load.js";
 import { sweep } from "./sweep.js";
 import { OURS } from "./systems.js";
 import { TABLES } from "./tables.js";
@@ -12,6 +13,7 @@ export const ORLOJ_EXPERIMENTS: readonly Experiment[] = [
   ...TABLES,
   ...VIEWS,
   ...(OURS.length > 0 ? [fig13, fig14] : []),
+  load,
   sweep,
   constants,
 ];

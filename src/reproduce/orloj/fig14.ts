@@ -30,7 +30,7 @@ export const fig14: Experiment = {
         slosOf(size).map((slo) => ({
           network,
           factor,
-          row: rowOf(scaled(workloadNamed("three-modal"), factor), slo, OURS, run, fields),
+          row: rowOf(scaled(workloadNamed("three-modal"), factor), slo, OURS, run, { fields }),
         })),
       ),
     );

@@ -38,15 +38,17 @@ export function compareOrder(theirs: readonly number[], ours: readonly number[])
   return { isSame, isContrary };
 }
 
+/** Of the systems as published. @param load index of it. */
+export const orderAt = (row: MeasuredRow, load: number): OrderAgreement =>
+  compareOrder(
+    PUBLISHED.map(({ name }) => publishedRate(row.workload.caseId, row.slo, name)!),
+    PUBLISHED.map((system) => finishedOf(row, system, load)!.mean),
+  );
+
 /** As published: the order of the systems, by load. */
 export function orderFindings(rows: readonly MeasuredRow[]): Finding[] {
   return LOADS.map((load, index) => {
-    const each = rows.map((row) =>
-      compareOrder(
-        PUBLISHED.map(({ name }) => publishedRate(row.workload.caseId, row.slo, name)!),
-        PUBLISHED.map((system) => finishedOf(row, system, index)!.mean),
-      ),
-    );
+    const each = rows.map((row) => orderAt(row, index));
     const same = each.filter(({ isSame }) => isSame).length;
     const contrary = each.filter(({ isContrary }) => isContrary).length;
     return {

@@ -24,8 +24,8 @@ export const runOf = (size: Size): Run => ({
   seeds: seedsUpTo(pick(size, { tiny: 2, small: 2, default: 5, full: 10 })),
 });
 
-export const describeRun = ({ requests, seeds }: Run): string =>
-  `seeds ${seeds[0]} to ${seeds.at(-1)}, about ${requests.toLocaleString("en-US")} requests each; loads ${LOADS.join(", ")} of a clairvoyant worker's capacity`;
+export const describeRun = ({ requests, seeds }: Run, loads: readonly number[] = LOADS): string =>
+  `seeds ${seeds[0]} to ${seeds.at(-1)}, about ${requests.toLocaleString("en-US")} requests each; loads ${loads.join(", ")} of a clairvoyant worker's capacity`;
 
 /** A row of a table. */
 export interface Row {
@@ -38,27 +38,38 @@ export interface Row {
   }[];
 }
 
-/** @param others fields of the scenario beside those of the workload. */
+export interface RowOptions {
+  /** Of the scenario, beside those of the workload. */
+  readonly fields?: ScenarioFields;
+  readonly loads?: readonly number[];
+}
+
 export function rowOf(
   workload: Workload,
   slo: number,
   systems: readonly ToldSystem[],
   run: Run,
-  others: ScenarioFields = {},
+  options: RowOptions = {},
 ): Row {
   return {
     workload,
     slo,
     systems: systems.map((system) => ({
       system,
-      runs: system.variants.map((told) => ({ told, point: pointOf(workload, slo, told, run, others) })),
+      runs: system.variants.map((told) => ({ told, point: pointOf(workload, slo, told, run, options) })),
     })),
   };
 }
 
 export const sloMsOf = ({ p99Ms }: Workload, slo: number): number => Number((slo * p99Ms).toFixed(3));
 
-function pointOf(workload: Workload, slo: number, told: Told, run: Run, others: ScenarioFields): SweepPoint {
+function pointOf(
+  workload: Workload,
+  slo: number,
+  told: Told,
+  run: Run,
+  { fields = {}, loads = LOADS }: RowOptions,
+): SweepPoint {
   const sloMs = sloMsOf(workload, slo);
   const rateRps = Number(clairvoyantRps(workload, sloMs).toPrecision(6));
   const minuteS = run.requests / MINUTES / rateRps;
@@ -81,11 +92,11 @@ function pointOf(workload: Workload, slo: number, told: Told, run: Run, others: 
         })),
       },
       ...(told.learns ? { learn: true } : {}),
-      ...others,
+      ...fields,
     },
     choice: told.choice,
     seeds: run.seeds,
-    rates_rps: LOADS.map((load) => Number((load * rateRps).toPrecision(6))),
+    rates_rps: loads.map((load) => Number((load * rateRps).toPrecision(6))),
     tolerance: 0.01,
   };
 }
@@ -97,7 +108,7 @@ export const pointsOf = (rows: readonly Row[]): SweepPoint[] =>
 export interface Measured {
   readonly system: ToldSystem;
   readonly told: Told;
-  /** Part of the requests that finished in time, for each of LOADS; over seeds. */
+  /** Part of the requests that finished in time, for each of the row's loads; over seeds. */
   readonly finished: readonly SeedStatistics[];
 }
 
