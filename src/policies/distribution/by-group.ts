@@ -11,6 +11,8 @@ export interface GroupOptions {
   readonly lossWeight: number;
   /** Part of its SLO after which a request that does not go now is expected to have its next chance: mean of an exponential. */
   readonly patience: number;
+  /** Members have time until this quantile of what a batch of the longest of their kinds takes. */
+  readonly sure: number;
   /** What time is worth, relative to what the largest batch of all kinds makes of it. */
   readonly price: number;
 }
@@ -43,6 +45,10 @@ export class ByGroup implements Chooser {
   private cursors = new Int32Array(16);
   /** Distribution of the longest member of the candidate. */
   private readonly cdf: Float64Array;
+
+  /** By kind and count; see longestUs. */
+  private readonly longest: number[][] = [];
+  private version = -1;
 
   constructor(waiting: WaitingByKind, times: TimesByKind, options: GroupOptions) {
     this.waiting = waiting;
@@ -125,7 +131,7 @@ export class ByGroup implements Chooser {
     return (earned - (options.lossWeight * lost) / accelerators) / (execUs * scale);
   }
 
-  /** The earliest deadlines of the lines [from, to] that are in time in a batch of this size of the longest kind. */
+  /** The earliest deadlines of the lines [from, to] that are surely in time in a batch of this size, its part of the longest kind. */
   private gather(
     lines: readonly Line[],
     from: number,
@@ -135,7 +141,8 @@ export class ByGroup implements Chooser {
     scale: number,
   ): boolean {
     const { times, cursors, lineOf, indexOf, cdf } = this;
-    const endAt = startAt + times.batchUs(size, times.meanAloneUs(lines[to]!.kind)) * scale;
+    const endAt =
+      startAt + times.batchUs(size, this.longestUs(lines[to]!.kind, Math.ceil(size / (to - from + 1)))) * scale;
     for (let index = from; index <= to; index++) cursors[index] = lines[index]!.pending.firstNotBefore(endAt);
     for (let member = 0; member < size; member++) {
       let earliest = Number.POSITIVE_INFINITY;
@@ -154,6 +161,16 @@ export class ByGroup implements Chooser {
       times.join(cdf, lines[chosen]!.kind, member === 0);
     }
     return true;
+  }
+
+  /** Time alone of the longest of `count` of this kind that is not exceeded with probability `sure`. */
+  private longestUs(kind: number, count: number): number {
+    const { times, options, longest } = this;
+    if (this.version !== times.version) longest.length = 0;
+    this.version = times.version;
+    longest[kind] ??= [];
+    longest[kind][count] ??= times.aloneQuantileUs(kind, options.sure ** (1 / count));
+    return longest[kind][count];
   }
 
   /** What a finish of this kind is worth beyond the time that it takes in a full batch. */

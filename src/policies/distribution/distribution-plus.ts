@@ -27,6 +27,13 @@ export const distributionPlusPolicy = definePolicy({
       default: 1,
       meaning: "What a request counts that becomes hopeless while a batch runs, beside one that finishes.",
     },
+    sure: {
+      type: "number",
+      min: 0.01,
+      max: 0.999,
+      default: 0.8,
+      meaning: "Who joins a batch has time until this quantile of what it takes.",
+    },
     patience: {
       type: "number",
       min: 0.001,
@@ -45,12 +52,12 @@ export const distributionPlusPolicy = definePolicy({
         "What time is worth that is spent on a request later, relative to what the largest batch of all kinds makes of it.",
     },
   },
-  create: ({ window_s, batch_sizes, hopeless, loss_weight, patience, price }) => ({
+  create: ({ window_s, batch_sizes, hopeless, loss_weight, patience, price, sure }) => ({
     name: "distribution+",
     createLatency: createLatency(window_s),
     createQueue: (key, spec, core) => {
       const sizes = denseSizesUpTo(spec.latency.sizeMax, batch_sizes);
-      const options = { sizes, hopeless, lossWeight: loss_weight, patience, price };
+      const options = { sizes, hopeless, lossWeight: loss_weight, patience, price, sure };
       const times = spec.latency as TimesByKind;
       return new DistributionQueue(key, spec, core, times, (waiting) => new ByGroup(waiting, times, options));
     },
