@@ -65,6 +65,8 @@ describe("rubato reproduce", () => {
       "fig9",
       "fig10",
       "fig11",
+      "fig13",
+      "fig14",
       "load",
       "sweep",
       "constants",

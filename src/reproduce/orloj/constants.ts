@@ -5,7 +5,6 @@ import {
   CLOCKWORK,
   CLOCKWORK_FREE,
   CLOCKWORK_PUBLISHED,
-  isBuiltIn,
   type Knowledge,
   NEXUS,
   NEXUS_PUBLISHED,
@@ -38,13 +37,14 @@ function ablationsOf(workload: Workload, sloMs: number): Ablation[] {
   const nexus = changed(NEXUS);
   const clipper = changed(CLIPPER);
   const learns = { learns: true };
-  const { batch_sizes: _, ...anySize } = CLOCKWORK_PUBLISHED;
+  const { batch_sizes: sizes, ...anySize } = CLOCKWORK_PUBLISHED;
   return [
     clockwork("no action window", { ...CLOCKWORK_PUBLISHED, action_window_ms: 0 }, learns),
     clockwork("no margin of the SLO", { ...CLOCKWORK_PUBLISHED, slo_margin_ms: 0 }, learns),
     clockwork("nothing ahead", { ...CLOCKWORK_PUBLISHED, schedule_ahead_ms: 0 }, learns),
     clockwork("no control delay", { ...CLOCKWORK_PUBLISHED, control_delay_ms: 0 }, learns),
     clockwork("any batch size", anySize, learns),
+    clockwork("the mean as estimate", { batch_sizes: sizes }),
     clockwork("none of these", CLOCKWORK_FREE),
     nexus("batches of the whole SLO", {
       ...NEXUS_PUBLISHED,
@@ -56,7 +56,7 @@ function ablationsOf(workload: Workload, sloMs: number): Ablation[] {
     }),
     clipper("cap by regression", { cap: "regression" }),
     clipper(`cap ${BATCH_MAX}`, { batch_size: BATCH_MAX }),
-  ].filter(({ of }) => isBuiltIn(of));
+  ];
 }
 
 /** The largest batch of requests of the mean time. */
@@ -66,7 +66,7 @@ function largestWithin({ c0Ms, c1, meanMs }: Workload, sloMs: number): number {
   return size;
 }
 
-const PUBLISHED = [CLOCKWORK, NEXUS, CLIPPER].filter(isBuiltIn);
+const PUBLISHED = [CLOCKWORK, NEXUS, CLIPPER];
 const signed = (value: number): string => `${value >= 0 ? "+" : ""}${value.toFixed(3)}`;
 
 export const constants: Experiment = {

@@ -5,15 +5,7 @@ import { fig13 } from "./fig13.js";
 import { fig14 } from "./fig14.js";
 import { load } from "./load.js";
 import { sweep } from "./sweep.js";
-import { OURS } from "./systems.js";
 import { TABLES } from "./tables.js";
 import { VIEWS } from "./views.js";
 
-export const ORLOJ_EXPERIMENTS: readonly Experiment[] = [
-  ...TABLES,
-  ...VIEWS,
-  ...(OURS.length > 0 ? [fig13, fig14] : []),
-  load,
-  sweep,
-  constants,
-];
+export const ORLOJ_EXPERIMENTS: readonly Experiment[] = [...TABLES, ...VIEWS, fig13, fig14, load, sweep, constants];

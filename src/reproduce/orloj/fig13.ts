@@ -36,7 +36,7 @@ export const fig13: Experiment = {
                 LOADS.map((load, index) => [
                   String(slo),
                   load.toFixed(1),
-                  ...each.map(({ finished }) => formatFinished(finished[index])),
+                  ...each.map(({ finished }) => formatFinished(finished[index]!)),
                 ]),
               ),
             },

@@ -1,7 +1,7 @@
 import { type Experiment, pick } from "../experiment.js";
 import { FINISH_RATE } from "./presentation.js";
 import { describeRun, FULL, finishedOf, formatFinished, LOADS, measuredRows, pointsOf, rowOf, runOf } from "./runs.js";
-import { OURS } from "./systems.js";
+import { ORLOJ, OURS } from "./systems.js";
 import { HOW, slosOf } from "./tables.js";
 import { scaled, workloadNamed } from "./workloads.js";
 
@@ -39,13 +39,13 @@ export const fig14: Experiment = {
       scope: describeRun(run),
       present(get) {
         const measured = cases.map((each) => ({ ...each, row: measuredRows([each.row], get)[0]! }));
-        const system = OURS[0]!;
+        const system = ORLOJ;
         const rateOf = (network: string, factor: number, slo: number): number =>
           finishedOf(
             measured.find((each) => each.network === network && each.factor === factor && each.row.slo === slo)!.row,
             system,
             FULL,
-          )!.mean;
+          ).mean;
         return {
           tables: [
             {

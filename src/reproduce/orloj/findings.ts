@@ -42,7 +42,7 @@ export function compareOrder(theirs: readonly number[], ours: readonly number[])
 export const orderAt = (row: MeasuredRow, load: number): OrderAgreement =>
   compareOrder(
     PUBLISHED.map(({ name }) => publishedRate(row.workload.caseId, row.slo, name)!),
-    PUBLISHED.map((system) => finishedOf(row, system, load)!.mean),
+    PUBLISHED.map((system) => finishedOf(row, system, load).mean),
   );
 
 /** As published: the order of the systems, by load. */
@@ -71,12 +71,10 @@ interface Distance {
 /** Of all rows at all loads. */
 function distancesOf(rows: readonly MeasuredRow[], system: ToldSystem, others: readonly ToldSystem[]): Distance[] {
   return rows.flatMap((row) =>
-    LOADS.flatMap((_, load): Distance[] => {
-      const ours = finishedOf(row, system, load);
+    LOADS.map((_, load): Distance => {
       const best = bestAt(row, others, load);
-      if (ours === undefined || best === undefined) return [];
       const { mean } = best.finished[load]!;
-      return [{ row, load, above: ours.mean - mean, best: mean, other: best.system }];
+      return { row, load, above: finishedOf(row, system, load).mean - mean, best: mean, other: best.system };
     }),
   );
 }
@@ -90,7 +88,6 @@ const describe = ({ row, load, above, other }: Distance): string =>
 /** With equal information: what is past the paper is never worse, and better where many are lost. */
 export function fairFindings(rows: readonly MeasuredRow[]): Finding[] {
   const all = distancesOf(rows, PLUS, FAIR);
-  if (all.length === 0) return [];
   const below = all.filter(({ above }) => above < -BELOW_MAX - ROUNDING).length;
   const lost = all.filter(({ row, best }) => row.workload.isMultimodal && best < LOST);
   const short = lost.filter(({ above }) => above < ABOVE_MIN - ROUNDING).length;
@@ -120,7 +117,6 @@ export function staticFindings(rows: readonly MeasuredRow[]): Finding[] {
     ORLOJ,
     others,
   );
-  if (distances.length === 0) return [];
   const least = leastOf(distances);
   return [
     {

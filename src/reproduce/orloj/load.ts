@@ -16,7 +16,7 @@ const LOADS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.2];
 /** Mean distance of a row's finish rates from the paper's. */
 function distanceOf(row: MeasuredRow, load: number): number {
   const distances = PUBLISHED.map((system) =>
-    Math.abs(finishedOf(row, system, load)!.mean - publishedRate(row.workload.caseId, row.slo, system.name)!),
+    Math.abs(finishedOf(row, system, load).mean - publishedRate(row.workload.caseId, row.slo, system.name)!),
   );
   return distances.reduce((sum, distance) => sum + distance, 0) / distances.length;
 }

@@ -2,8 +2,17 @@
 import type { Table } from "../experiment.js";
 import type { Figure, LineRow } from "../figure.js";
 import { publishedRate, SLOS } from "./published.js";
-import { bestAt, FULL, finishedOf, formatFinished, LOADS, type Measured, type MeasuredRow } from "./runs.js";
-import { FAIR, OURS, PUBLISHED, type ToldSystem } from "./systems.js";
+import {
+  bestAt,
+  FULL,
+  finishedOf,
+  formatFinished,
+  LOADS,
+  type Measured,
+  type MeasuredRow,
+  measuredIn,
+} from "./runs.js";
+import { FAIR, OURS, PLUS, PUBLISHED, type ToldSystem } from "./systems.js";
 
 const right = (title: string) => ({ title, align: "right" as const });
 const PLACE = [{ title: "case" }, right("SLO"), right("load")];
@@ -37,7 +46,7 @@ export const fairTable = (rows: readonly MeasuredRow[]): Table => ({
   columns: [...PLACE, ...[...FAIR, ...OURS].map(({ name }) => right(name)), { title: "best of the others" }],
   rows: lines(rows, (row, load) => [
     ...[...FAIR, ...OURS].map((system) => formatFinished(finishedOf(row, system, load))),
-    bestAt(row, FAIR, load)?.system.name ?? "",
+    bestAt(row, FAIR, load).system.name,
   ]),
 });
 
@@ -45,10 +54,10 @@ export const fairTable = (rows: readonly MeasuredRow[]): Table => ({
 export const settingsTable = (rows: readonly MeasuredRow[]): Table => ({
   title: "Equal information: what each is told and by which rule it drops, the best over loads and seeds",
   columns: [{ title: "case" }, right("SLO"), ...FAIR.map(({ name }) => ({ title: name }))],
-  rows: rows.map(({ workload, slo, systems }) => [
-    workload.label,
-    String(slo),
-    ...FAIR.map((system) => systems.find((each) => each.system === system)?.told.label ?? ""),
+  rows: rows.map((row) => [
+    row.workload.label,
+    String(row.slo),
+    ...FAIR.map((system) => measuredIn(row, system).told.label),
   ]),
 });
 
@@ -72,7 +81,7 @@ export const BEST_FAIR = "best of the others";
 
 /** All cases at full load. */
 export function tableFigure(id: string, title: string, rows: readonly MeasuredRow[]): Figure {
-  const shown = [...new Set([...PUBLISHED, ...OURS])];
+  const shown = [...PUBLISHED, PLUS];
   return {
     kind: "lines",
     id,
@@ -83,8 +92,8 @@ export function tableFigure(id: string, title: string, rows: readonly MeasuredRo
     y: FINISH_RATE,
     series: [...shown.map(({ name }) => ({ name })), { name: BEST_FAIR }],
     rows: rows.flatMap((row) => [
-      ...shown.map((system) => pointOf(row, measuredOf(row, system), system.name)),
-      pointOf(row, bestAt(row, FAIR, FULL)!, BEST_FAIR),
+      ...shown.map((system) => pointOf(row, measuredIn(row, system), system.name)),
+      pointOf(row, bestAt(row, FAIR, FULL), BEST_FAIR),
     ]),
   };
 }
@@ -109,7 +118,7 @@ export function viewFigure(
     y: FINISH_RATE,
     series: systems.map(({ name }) => ({ name })),
     rows: [
-      ...rows.flatMap((row) => systems.map((system) => pointOf(row, measuredOf(row, system), system.name))),
+      ...rows.flatMap((row) => systems.map((system) => pointOf(row, measuredIn(row, system), system.name))),
       ...cases.flatMap((caseId) =>
         SLOS.flatMap((slo) =>
           systems.flatMap(({ name }): LineRow[] => {
@@ -121,6 +130,3 @@ export function viewFigure(
     ],
   };
 }
-
-const measuredOf = (row: MeasuredRow, system: ToldSystem): Measured =>
-  row.systems.find((each) => each.system === system)!;

@@ -138,17 +138,18 @@ export const measuredRows = (rows: readonly Row[], get: GetResult): MeasuredRow[
 
 const total = ({ finished }: Measured): number => finished.reduce((sum, { mean }) => sum + mean, 0);
 
-/** @returns undefined: the system was not run in the row. */
-export const finishedOf = (row: MeasuredRow, system: ToldSystem, load: number): SeedStatistics | undefined =>
-  row.systems.find((each) => each.system === system)?.finished[load];
+/** @param load index of one of the row's loads. */
+export const finishedOf = (row: MeasuredRow, system: ToldSystem, load: number): SeedStatistics =>
+  measuredIn(row, system).finished[load]!;
 
-/** The best of some systems at one of LOADS, by index; undefined: none of them was run. */
-export function bestAt(row: MeasuredRow, among: readonly ToldSystem[], load: number): Measured | undefined {
-  const some = row.systems.filter(({ system }) => among.includes(system));
-  if (some.length === 0) return undefined;
-  return some.reduce((best, each) => (each.finished[load]!.mean > best.finished[load]!.mean ? each : best));
-}
+export const measuredIn = (row: MeasuredRow, system: ToldSystem): Measured =>
+  row.systems.find((each) => each.system === system)!;
+
+/** The best of some systems at a load. */
+export const bestAt = (row: MeasuredRow, among: readonly ToldSystem[], load: number): Measured =>
+  among
+    .map((system) => measuredIn(row, system))
+    .reduce((best, each) => (each.finished[load]!.mean > best.finished[load]!.mean ? each : best));
 
 /** "0.973 ± 0.006": mean and standard deviation over seeds. */
-export const formatFinished = (finished: SeedStatistics | undefined): string =>
-  finished === undefined ? "" : `${finished.mean.toFixed(3)} ± ${finished.sd.toFixed(3)}`;
+export const formatFinished = ({ mean, sd }: SeedStatistics): string => `${mean.toFixed(3)} ± ${sd.toFixed(3)}`;

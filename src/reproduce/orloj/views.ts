@@ -3,13 +3,13 @@ import type { Experiment } from "../experiment.js";
 import { orderFindings } from "./findings.js";
 import { publishedTable, viewFigure } from "./presentation.js";
 import { describeRun, measuredRows, pointsOf, rowOf, runOf } from "./runs.js";
-import { CLIPPER, CLOCKWORK, NEXUS, OURS, PUBLISHED, type ToldSystem } from "./systems.js";
+import { CLIPPER, CLOCKWORK, NEXUS, PLUS, PUBLISHED, type ToldSystem } from "./systems.js";
 import { HOW, slosOf } from "./tables.js";
 import { workloadNamed } from "./workloads.js";
 
 /** §2.3's: before ORLOJ is introduced. */
-const OTHERS = PUBLISHED.filter((system) => [CLIPPER, NEXUS, CLOCKWORK].includes(system));
-const ALL_DRAWN = [...new Set([...PUBLISHED, ...OURS])];
+const OTHERS = [CLIPPER, NEXUS, CLOCKWORK];
+const ALL_DRAWN = [...PUBLISHED, PLUS];
 
 interface View {
   readonly figure: number;
