@@ -34,8 +34,7 @@ interface Prospect {
  * smaller ones, so D_Q ascends with the size: descending is the largest size for which enough are viable, earliest the smallest
  * one whenever somebody is short of time, and then one urgent request makes all batches small until nobody is in time. Taken is line 16
  * (`size: descending`; a size for which too few are viable is passed over, line 17, or an idle accelerator would serve nobody); the text's is an
- * option, the larger size on a tie. At the capacity of a clairvoyant worker, one to eight modes, SLO 1.5 to 5 P99, the first has 0.63 in time, the
- * second 0.53.
+ * option, the larger size on a tie. What each has in time: docs/decisions/008.
  *
  * There are no queues by size, milestones or base times: who is viable for a size are all of a kind from some deadline on,
  * and the best of them is found by bestInLine.
