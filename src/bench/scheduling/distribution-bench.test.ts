@@ -17,7 +17,7 @@ test("runs tiny, with its figure; a scan of all finds the same scores as what ke
     }
     expect(digestOf("scan-10")).not.toBe(digestOf("scan-100"));
     expect((await run()).map(({ digest }) => digest)).toEqual(results.map(({ digest }) => digest));
-    expect(readdirSync(figuresDir)).toEqual(["distribution-queue.svg"]);
+    expect(readdirSync(figuresDir)).toEqual(["kind-queue.svg"]);
   } finally {
     rmSync(figuresDir, { recursive: true });
   }

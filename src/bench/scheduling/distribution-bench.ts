@@ -249,7 +249,7 @@ function growthResult(from: number, to: number): BenchResult {
 
 function figureOf(rows: readonly LineRow[]): Figure {
   return {
-    id: "distribution-queue",
+    id: "kind-queue",
     title: "What it costs to know the most urgent request",
     caption:
       "Medians over lots of up to 100 operations; three apps, scores of batches of 8 in 32 bins, b = 1e-4 per ms. Queries at advancing moments. log² n goes through the priority queue's insertion at 1,000.",

@@ -1,8 +1,8 @@
+import type { Choice, Chooser, Occasion } from "../by-kind/chooser.js";
+import type { TimesByKind } from "../by-kind/times-by-kind.js";
+import type { Line, WaitingByKind } from "../by-kind/waiting-by-kind.js";
 import { bestInLine } from "./best-in-line.js";
-import type { Choice, Chooser, Occasion } from "./chooser.js";
 import { Score } from "./score.js";
-import type { TimesByKind } from "./times-by-kind.js";
-import type { Line, WaitingByKind } from "./waiting-by-kind.js";
 
 export interface ScoreOptions {
   /** Sizes that batches may have, ascending. */

@@ -1,7 +1,7 @@
 import type { QueueSpec } from "../../core/policy.js";
+import { TimesByKind } from "../by-kind/times-by-kind.js";
 import { BATCH_SIZE_MAX } from "../deferred/window-options.js";
 import type { OptionTable } from "../options.js";
-import { TimesByKind } from "./times-by-kind.js";
 
 /** Of both policies. */
 export const BATCHING_OPTIONS = {

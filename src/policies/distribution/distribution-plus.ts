@@ -1,9 +1,9 @@
+import { ByGroup } from "../by-kind/by-group.js";
+import { KindQueue } from "../by-kind/kind-queue.js";
+import type { TimesByKind } from "../by-kind/times-by-kind.js";
 import { RankArbiter } from "../deferred/rank-arbiter.js";
 import { definePolicy } from "../descriptor.js";
-import { ByGroup } from "./by-group.js";
 import { BATCHING_OPTIONS, createLatency, denseSizesUpTo } from "./distribution-options.js";
-import { DistributionQueue } from "./distribution-queue.js";
-import type { TimesByKind } from "./times-by-kind.js";
 
 /** Past ORLOJ: who goes together is chosen by what their kinds take. */
 export const distributionPlusPolicy = definePolicy({
@@ -59,7 +59,7 @@ export const distributionPlusPolicy = definePolicy({
       const sizes = denseSizesUpTo(spec.latency.sizeMax, batch_sizes);
       const options = { sizes, hopeless, lossWeight: loss_weight, patience, price, sure };
       const times = spec.latency as TimesByKind;
-      return new DistributionQueue(key, spec, core, times, (waiting) => new ByGroup(waiting, times, options));
+      return new KindQueue(key, spec, core, times, (waiting) => new ByGroup(waiting, times, options));
     },
     createArbiter: (core) => new RankArbiter(core, { idleDispatch: false }),
   }),

@@ -1,9 +1,9 @@
+import { KindQueue } from "../by-kind/kind-queue.js";
+import type { TimesByKind } from "../by-kind/times-by-kind.js";
 import { RankArbiter } from "../deferred/rank-arbiter.js";
 import { definePolicy } from "../descriptor.js";
 import { ByScore } from "./by-score.js";
 import { BATCHING_OPTIONS, createLatency, sizesUpTo } from "./distribution-options.js";
-import { DistributionQueue } from "./distribution-queue.js";
-import type { TimesByKind } from "./times-by-kind.js";
 
 /** ORLOJ, whole: execution times as distributions, scores that vary with time, batch sizes by feasibility. */
 export const distributionPolicy = definePolicy({
@@ -43,7 +43,7 @@ export const distributionPolicy = definePolicy({
     createQueue: (key, spec, core) => {
       const options = { sizes: sizesUpTo(spec.latency.sizeMax, batch_sizes), delayRate: b_per_ms / 1000, bins, size };
       const times = spec.latency as TimesByKind;
-      return new DistributionQueue(key, spec, core, times, (waiting) => new ByScore(waiting, times, options));
+      return new KindQueue(key, spec, core, times, (waiting) => new ByScore(waiting, times, options));
     },
     createArbiter: (core) => new RankArbiter(core, { idleDispatch: false }),
   }),

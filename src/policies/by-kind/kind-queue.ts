@@ -12,7 +12,7 @@ import { WaitingByKind } from "./waiting-by-kind.js";
  * Requests of one model whose times differ: who goes together is chosen when an accelerator is granted, by what is known of
  * their kinds. It waits for nothing: an accelerator that is free takes the best batch there is (ORLOJ Algorithm 1).
  */
-export class DistributionQueue implements Queue {
+export class KindQueue implements Queue {
   private readonly waiting: WaitingByKind;
   private readonly times: BatchTimes;
   private readonly byKind: TimesByKind;
