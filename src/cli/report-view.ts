@@ -32,6 +32,11 @@ export function renderReport(name: string, report: Report): string {
     const { earned, offered } = report.utility;
     pairs.push(["utility", `${formatNumber(earned)} of ${formatNumber(offered)}`]);
   }
+  if (report.prediction !== undefined) {
+    const { batches, within_90, below_90, above_90, mean_ratio } = report.prediction;
+    const outside = `${formatPercent(below_90)} below, ${formatPercent(above_90)} above; mean ${formatNumber(mean_ratio)} of expected`;
+    pairs.push(["prediction", `${formatPercent(within_90)} of ${batches} batches in the 90 % interval, ${outside}`]);
+  }
   const reasons = renderCounts(report.drops_by_reason);
   if (reasons !== "") pairs.push(["dropped", reasons]);
   const causes = renderCounts(report.failures_by_cause);

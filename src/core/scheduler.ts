@@ -32,7 +32,7 @@ export interface CommandSink {
    *   (negative: only what its queue must reach was out of reach); 0: none decided.
    */
   end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void;
-  /** A batch ended well: for measurements and metrics. Its members' `end` calls follow. */
+  /** A batch ended well: for measurements and metrics (`quantileOf`). Its members' `end` calls follow. */
   batchEnded(batch: BatchId, startAt: number, endAt: number): void;
   /** Stop the batch that runs there and forget it: its members wait again. What was sent behind it begins. */
   preempt(batch: BatchId, accelerator: AcceleratorId, at: number): void;
@@ -177,6 +177,18 @@ export class Scheduler implements CoreView {
       this.acceleratorSide.measured(batch, this.batches.queue[batch]!, endAt - startAt, at) || isRelearnt;
     this.free(batch, endAt, at);
     if (isReplanned) this.queueSide.planChanged(at);
+  }
+
+  /**
+   * Which quantile of what it was expected to take the batch's time is, in [0, 1], by its members; NaN: its queue knows no
+   * distributions. During `batchEnded` nothing has been learnt from it yet.
+   */
+  quantileOf(batch: BatchId, us: number): number {
+    const { accelerators, batches, given } = this;
+    const latency = this.queueSide.specs[batches.queue[batch]!]?.latency;
+    if (latency?.quantileOfGiven === undefined) return Number.NaN;
+    given.batch = batch;
+    return latency.quantileOfGiven(given, us / accelerators.scale[batches.accelerator[batch]!]!);
   }
 
   /** Whether the batch is the one that runs, not the one behind it. */

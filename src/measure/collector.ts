@@ -1,6 +1,7 @@
 import { invariant } from "../core/invariant.js";
 import { DROP_CANCELLED, DROP_REASONS, DROPPED, FAIL_CAUSES, FAILED, FINISHED, LATE } from "../core/outcome.js";
 import { Histogram, type HistogramJson } from "./histogram.js";
+import { observeQuantile, PREDICTION_NUMBERS, predictionOf } from "./prediction.js";
 import type { BatchSizes, LatencyQuantiles, OutcomeNumbers, Report } from "./report.js";
 
 export interface CollectorOptions {
@@ -42,6 +43,7 @@ export interface CollectorSnapshot {
   readonly invalidUs: readonly number[];
   readonly offered: readonly number[];
   readonly earned: readonly number[];
+  readonly predictions: readonly number[];
   readonly acceleratorBusyUs: readonly number[];
 }
 
@@ -74,6 +76,8 @@ export class OutcomeCollector {
   /** What requests are worth, of all that arrived and of those that finished. */
   readonly #offered: Float64Array;
   readonly #earned: Float64Array;
+  /** PREDICTION_NUMBERS a row. */
+  readonly #predictions: Float64Array;
   /** The batch that was counted last; see batchOf. */
   readonly #lastBatch: Float64Array;
   /** Per accelerator, of the counted interval; grows when accelerators join. */
@@ -103,6 +107,7 @@ export class OutcomeCollector {
     this.#invalidUs = new Float64Array(names.length);
     this.#offered = new Float64Array(names.length);
     this.#earned = new Float64Array(names.length);
+    this.#predictions = new Float64Array(names.length * PREDICTION_NUMBERS);
     this.#lastBatch = new Float64Array(names.length);
     this.#acceleratorBusyUs = new Float64Array(Math.max(1, options.accelerators));
   }
@@ -165,6 +170,15 @@ export class OutcomeCollector {
     this.#busyUs[model]! += busyUs;
     if (invalidMembers > 0) this.#invalidUs[model]! += (busyUs * invalidMembers) / size;
     if (startAt >= this.#warmupUs && startAt < this.#endUs) this.#batchSize[model]!.record(size);
+  }
+
+  /**
+   * A batch of which more was expected than a time. @param quantile of what it was expected to take, that its time is.
+   * @param ratio its time by its planned time.
+   */
+  predicted(row: number, quantile: number, ratio: number, startAt: number): void {
+    if (startAt < this.#warmupUs || startAt >= this.#endUs) return;
+    observeQuantile(this.#predictions, row * PREDICTION_NUMBERS, quantile, ratio);
   }
 
   // A batch whose members are judged one by one: `occupied` once, then `share` and `batchOf` for each of them.
@@ -232,6 +246,7 @@ export class OutcomeCollector {
       invalidUs: [...this.#invalidUs],
       offered: [...this.#offered],
       earned: [...this.#earned],
+      predictions: [...this.#predictions],
       acceleratorBusyUs: [...this.#acceleratorBusyUs],
     };
   }
@@ -249,6 +264,7 @@ export class OutcomeCollector {
     addTo(this.#invalidUs, other.invalidUs);
     addTo(this.#offered, other.offered);
     addTo(this.#earned, other.earned);
+    addTo(this.#predictions, other.predictions);
     addTo(this.#acceleratorBusyUs, other.acceleratorBusyUs);
     mergeInto(this.#latency, other.latency);
     mergeInto(this.#queueDelay, other.queueDelay);
@@ -303,6 +319,7 @@ export class OutcomeCollector {
     const busyUs = models.reduce((all, model) => all + this.#busyUs[model]!, 0);
     const invalidUs = models.reduce((all, model) => all + this.#invalidUs[model]!, 0);
     const intervalUs = this.#endUs - this.#warmupUs;
+    const prediction = predictionOf(this.#predictions, models);
     return {
       arrived,
       finished,
@@ -328,6 +345,7 @@ export class OutcomeCollector {
             },
           }
         : {}),
+      ...(prediction === null ? {} : { prediction }),
     };
   }
 

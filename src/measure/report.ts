@@ -1,5 +1,6 @@
 import { invariant } from "../core/invariant.js";
 import { DROP_REASONS, FAIL_CAUSES } from "../core/outcome.js";
+import { joinPredictions, type Prediction } from "./prediction.js";
 import { mean, standardDeviation } from "./statistics.js";
 
 /** Quantiles of a duration in milliseconds; null when nothing was measured. */
@@ -51,6 +52,8 @@ export interface OutcomeNumbers {
   readonly failures_by_cause: Readonly<Record<string, number>>;
   /** What requests are worth that arrived, and those of them that finished. Where an app of the scenario says what it is worth. */
   readonly utility?: Utility;
+  /** What batches took against what they were expected to. Where the policy knows distributions. */
+  readonly prediction?: Prediction;
 }
 
 export interface Utility {
@@ -206,6 +209,7 @@ function combineNumbers(runs: readonly OutcomeNumbers[]): OutcomeNumbers {
   });
   const countable = total("arrived") - total("cancelled");
   const finishRate = countable === 0 ? 1 : total("finished") / countable;
+  const prediction = joinPredictions(runs.flatMap((run) => run.prediction ?? []));
   return {
     arrived: total("arrived"),
     finished: total("finished"),
@@ -242,6 +246,7 @@ function combineNumbers(runs: readonly OutcomeNumbers[]): OutcomeNumbers {
             earned: sum(runs.map((run) => run.utility?.earned ?? 0)),
           },
         }),
+    ...(prediction === null ? {} : { prediction }),
   };
 }
 

@@ -43,6 +43,8 @@ export interface SchedulerEvents {
   dispatched(record: DispatchRecord): void;
   /** The request in this slot ended; the slot is free again. See CommandSink.end. */
   ended(slot: number, outcome: number, reason: number, execStartAt: number, at: number, lateByUs: number): void;
+  /** Which quantile of what it was expected to take the time of a batch of this queue is, in [0, 1]; where distributions are known. */
+  predicted(queue: number, quantile: number): void;
   /** The scheduler broke: nothing more will come. */
   broke(error: unknown): void;
   /** The scheduler goes on, but the owner should know. */

@@ -46,6 +46,13 @@ export class BatchAccounts {
     else this.spent(batch, startAt, at, size[batch]!, group);
   }
 
+  /** @param quantile of what it was expected to take, that its time is. */
+  predicted(batch: BatchId, quantile: number, startAt: number, endAt: number, group: SimulatedGroup): void {
+    const { execUs, queue } = group.scheduler.batches;
+    const row = this.rows[group.models[queue[batch]!]!]!;
+    if (row >= 0) this.collector.predicted(row, quantile, (endAt - startAt) / execUs[batch]!, startAt);
+  }
+
   private isByMembers(model: number): boolean {
     return this.kindRows[model]! >= 0 || this.pipelines?.serves(model) === true;
   }

@@ -258,6 +258,8 @@ export class Simulation implements GroupSink {
   batchEnded(batch: BatchId, startAt: number, endAt: number, group = this.groups[0]!): void {
     this.lines?.ran(batch, startAt, endAt, false, group, this.memberOf);
     this.accounts.ended(batch, startAt, endAt, group);
+    const quantile = group.scheduler.quantileOf(batch, endAt - startAt);
+    if (!Number.isNaN(quantile)) this.accounts.predicted(batch, quantile, startAt, endAt, group);
   }
 
   batchLost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void {

@@ -7,10 +7,10 @@
  */
 import { availableParallelism } from "node:os";
 import path from "node:path";
+import { writeFigure } from "../../reproduce/write-figure.js";
 import { stream } from "../../sim/random.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { BenchResult } from "../bench-result.js";
-import { writeFigure } from "../write-figure.js";
 import { type CaseEvidence, compare } from "./comparison.js";
 import { type CasePlan, digestOf, KeptCases, type MeasuredCase } from "./kept-cases.js";
 import { type LiveCase, type LiveSetting, liveCases, mostInTime } from "./live-cases.js";

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { writeFigure } from "../write-figure.js";
+import { writeFigure } from "../../reproduce/write-figure.js";
 import { compare } from "./comparison.js";
 import type { CasePlan, MeasuredCase } from "./kept-cases.js";
 import { emulatedSetting } from "./live-cases.js";

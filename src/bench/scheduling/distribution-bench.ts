@@ -12,10 +12,10 @@ import { Longest } from "../../core/times/longest.js";
 import { median } from "../../measure/statistics.js";
 import { Score } from "../../policies/distribution/score.js";
 import type { Figure, LineRow } from "../../reproduce/figure.js";
+import { writeFigure } from "../../reproduce/write-figure.js";
 import { stream, type Uniform } from "../../sim/random.js";
 import type { BenchResult } from "../bench-result.js";
 import type { BenchOptions } from "../benches.js";
-import { writeFigure } from "../write-figure.js";
 import { DeadlineOrder, LineOrder, ScanOrder, type ScoredRequests, type UrgencyOrder } from "./urgency-orders.js";
 
 const PENDING = [10, 100, 1000, 10_000, 100_000];

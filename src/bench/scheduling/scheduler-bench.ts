@@ -9,9 +9,9 @@
 import { GCProfiler, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Figure, LineRow } from "../../reproduce/figure.js";
+import { writeFigure } from "../../reproduce/write-figure.js";
 import { CoreRun, RATE_PER_ACCELERATOR } from "../../sim/core-run.js";
 import type { BenchResult } from "../bench-result.js";
-import { writeFigure } from "../write-figure.js";
 import { benchCore } from "./core-bench.js";
 import { IN_TIME, measureLots, measureThreads } from "./lot-bench.js";
 import { runQueueLoad } from "./queue-load.js";

@@ -29,6 +29,11 @@ export interface LatencyModel {
   /** Planned time of the batch that is about to go, in place of that of its size. Absent: its size says all. */
   givenUs?(given: GivenBatch): number;
   /**
+   * Which quantile of what the given batch was expected to take `us` is, in [0, 1]. Absent, or NaN: no distribution is known.
+   * With sound distributions all are equally frequent (the probability integral transform).
+   */
+  quantileOfGiven?(given: GivenBatch, us: number): number;
+  /**
    * What a batch took, where the scheduler learns. Absent: the scheduler's own learner corrects the model (a ProfiledLatency).
    * @returns true when execUs changed, and plans must be made anew.
    */

@@ -1,11 +1,13 @@
 import type { GivenBatch, LatencyModel } from "../../core/latency/latency.js";
 import type { QueueSpec } from "../../core/policy.js";
 import { BatchLine } from "../../core/times/batch-line.js";
+import { BatchSpread } from "../../core/times/batch-spread.js";
 import { Distribution } from "../../core/times/distribution.js";
 import { TimeHistogram } from "../../core/times/time-histogram.js";
 
-/** Moments of time alone on which distributions are tabulated for the hot path. */
+/** Moments of time alone on which distributions are tabulated for the hot path: half where they bend, half between. */
 const GRID = 64;
+const BENDS = GRID / 2;
 /** Tables follow what was measured at most this often, µs. */
 const COMPILE_US = 1_000_000;
 /** Kinds beyond this are taken to be like all others together. */
@@ -39,10 +41,8 @@ export class TimesByKind implements LatencyModel {
   version = 0;
   /** By kind: mean time alone, µs. */
   readonly aloneUs: number[] = [];
-  /** Times alone at which distributions are tabulated, µs, ascending in equal ratios. */
+  /** Times alone at which distributions are tabulated, µs, ascending. */
   private readonly grid = new Float64Array(GRID);
-  /** Bins of the grid in a factor of e. */
-  private perRatio = 1;
   /** By kind: P(time alone <= grid[i]). */
   private readonly cdfs: Float64Array[] = [];
   /** Of a request of any kind, as often as they come. */
@@ -51,6 +51,8 @@ export class TimesByKind implements LatencyModel {
   private readonly arrivals: number[] = [];
   private arrivalsTotal = 0;
   private readonly line: BatchLine;
+  /** Of batches about the line, beyond what the distributions of their members say. */
+  private readonly spread = new BatchSpread();
   /** By size: what a batch takes less k times its longest member's time alone, as known beforehand. Never changes: the line has one meaning for ever. */
   private readonly baseUs: Float64Array;
   private readonly profileUs: number;
@@ -58,6 +60,8 @@ export class TimesByKind implements LatencyModel {
   private readonly windowUs: number;
   private compiledAt = Number.NEGATIVE_INFINITY;
   private isStale = false;
+  /** Some kind was measured, or told of. */
+  private isKnown = false;
 
   constructor({ latency, kinds = [], batchTime }: QueueSpec, { windowUs }: TimesByKindOptions) {
     const { sizeMax, execUs } = latency;
@@ -92,6 +96,13 @@ export class TimesByKind implements LatencyModel {
     return this.batchUs(given.batches.executedSize[given.batch]!, this.longestOf(given));
   }
 
+  quantileOfGiven(given: GivenBatch, us: number): number {
+    if (!this.isKnown) return Number.NaN;
+    this.longestOf(given);
+    const size = given.batches.executedSize[given.batch]!;
+    return size === 1 ? this.chanceOf(this.product, us) : this.spread.chanceOf(us, this.chanceWithin(size));
+  }
+
   measured(given: GivenBatch, us: number): boolean {
     const { batch, batches, requests } = given;
     const size = batches.executedSize[batch]!;
@@ -102,7 +113,9 @@ export class TimesByKind implements LatencyModel {
       this.histograms[kind]!.observe(us, at);
       this.isStale = true;
     } else {
-      if (this.line.observe(this.knownUs(size, this.longestOf(given)), us)) this.isStale = true;
+      const longestUs = this.longestOf(given);
+      this.spread.observe(this.spread.chanceOf(us, this.chanceWithin(size)));
+      if (this.line.observe(this.knownUs(size, longestUs), us)) this.isStale = true;
     }
     if (!this.isStale || at - this.compiledAt < COMPILE_US) return false;
     this.compile(at);
@@ -140,8 +153,9 @@ export class TimesByKind implements LatencyModel {
     const { grid } = this;
     if (us < grid[0]!) return 0;
     if (us >= grid[GRID - 1]!) return 1;
-    const index = Math.min(GRID - 2, Math.floor(Math.log(us / grid[0]!) * this.perRatio));
-    const part = Math.min(1, Math.max(0, (us - grid[index]!) / (grid[index + 1]! - grid[index]!)));
+    let index = 0;
+    for (let step = GRID / 2; step >= 1; step /= 2) if (us >= grid[index + step]!) index += step;
+    const part = (us - grid[index]!) / (grid[index + 1]! - grid[index]!);
     return cdf[index]! + part * (cdf[index + 1]! - cdf[index]!);
   }
 
@@ -191,6 +205,11 @@ export class TimesByKind implements LatencyModel {
     );
   }
 
+  /** By the line, that a batch whose longest member is in `product` takes at most so long. */
+  private chanceWithin(size: number): (us: number) => number {
+    return (us) => this.chanceOf(this.product, this.longestWithin(size, us));
+  }
+
   /** As known beforehand; at least the longest member's own time. */
   private knownUs(size: number, longestUs: number): number {
     return Math.max(longestUs, this.baseUs[size]! + size * longestUs);
@@ -231,6 +250,7 @@ export class TimesByKind implements LatencyModel {
     this.version++;
     const known: (Distribution | null)[] = histograms.map((histogram) => histogram.distribution(at));
     const some = known.filter((each) => each !== null);
+    this.isKnown = some.length > 0;
     const any =
       some.length === 0
         ? Distribution.of([this.profileUs * (1 - EXACT), this.profileUs], [1])
@@ -239,9 +259,8 @@ export class TimesByKind implements LatencyModel {
             arrivals.filter((_, kind) => known[kind] !== null),
           );
     const last = GRID - 1;
-    this.perRatio = last / Math.log(any.max / any.min);
-    for (let index = 0; index < GRID; index++) grid[index] = any.min * (any.max / any.min) ** (index / last);
-    grid[last] = any.max;
+    // Each kind counts alike: a rare one makes the longest member, too.
+    tabulateAt(some.length === 0 ? any : Distribution.mixture(some, new Float64Array(some.length).fill(1)), grid);
     for (let index = 0; index < GRID; index++) mixture[index] = any.cdf(grid[index]!);
     for (let kind = 0; kind < known.length; kind++) {
       const times = known[kind] ?? any;
@@ -258,4 +277,26 @@ export class TimesByKind implements LatencyModel {
       execUs[size] = Math.max(execUs[size - 1]!, us);
     }
   }
+}
+
+/**
+ * Where tables follow a distribution best: its bends, and points between in the bins of most probability times width, since
+ * there the CDF of a maximum is no line. Modes that are narrow beside the distances between them keep their shapes.
+ */
+function tabulateAt(times: Distribution, grid: Float64Array): void {
+  const { edges, probabilities } = times.coarsened(BENDS - 1);
+  const areas = Array.from(probabilities, (probability, bin) => probability * (edges[bin + 1]! - edges[bin]!));
+  const parts = areas.map(() => 1);
+  // A part of a bin in n parts has 1/n of its probability and of its width.
+  for (let count = areas.length; count < grid.length - 1; count++) {
+    let widest = 0;
+    for (let bin = 1; bin < areas.length; bin++)
+      if (areas[bin]! / parts[bin]! ** 2 > areas[widest]! / parts[widest]! ** 2) widest = bin;
+    parts[widest]!++;
+  }
+  let at = 0;
+  for (let bin = 0; bin < areas.length; bin++)
+    for (let part = 0; part < parts[bin]!; part++)
+      grid[at++] = edges[bin]! + (part / parts[bin]!) * (edges[bin + 1]! - edges[bin]!);
+  grid[at] = edges[areas.length]!;
 }

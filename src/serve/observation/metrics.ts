@@ -1,5 +1,6 @@
 /** Every metric of the server. docs/metrics.md lists them in the same order; a test keeps the two together. */
 import { CLOSE_REASONS, DROP_REASONS, FAIL_CAUSES } from "../../core/outcome.js";
+import { PREDICTION_QUANTILES } from "../../measure/prediction.js";
 import { SCALE_REASONS, type ScaleAdvice } from "../../scaling/advisor.js";
 import type { MetricsFormat } from "../gateway.js";
 import type { GroupScaling } from "../group-scaling.js";
@@ -72,6 +73,7 @@ export interface ModelCells {
   readonly execution: HistogramCell;
   readonly size: HistogramCell;
   readonly ratio: HistogramCell;
+  readonly quantile: HistogramCell;
 }
 
 export class Metrics {
@@ -136,6 +138,12 @@ export class Metrics {
     "rubato_batch_prediction_ratio",
     "Measured over predicted execution time of a batch.",
     RATIOS,
+  );
+  private readonly quantile = new HistogramFamily(
+    this.registry,
+    "rubato_batch_prediction_quantile",
+    "Which quantile of what it was expected to take, by who was in it, the time of a batch was (policies that know distributions).",
+    [...PREDICTION_QUANTILES, 1],
   );
   private readonly dispatchDelay = new HistogramFamily(
     this.registry,
@@ -327,6 +335,7 @@ export class Metrics {
       execution: this.execution.cell({ model }),
       size: this.size.cell({ model }),
       ratio: this.ratio.cell({ model }),
+      quantile: this.quantile.cell({ model }),
     };
   }
 

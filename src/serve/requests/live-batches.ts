@@ -188,6 +188,11 @@ export class LiveBatches {
     this.measure(running, event, now);
   }
 
+  /** @param quantile of what it was expected to take, that the time of a batch of this queue is. */
+  predicted(queue: number, quantile: number): void {
+    this.models.queue(queue).model.cells.quantile.observe(quantile);
+  }
+
   private measure(running: Running, event: PoolEvent & { kind: "finished" }, now: number): void {
     const { members, predictedUs, queue } = running;
     const { model } = queue;

@@ -99,6 +99,7 @@ export class LiveDriver {
         dispatched: (record) => this.batches.dispatched(record),
         ended: (slot, outcome, reason, _execStartAt, at, lateByUs) =>
           this.requests.ended(slot, outcome, reason, at, lateByUs),
+        predicted: (queue, quantile) => this.batches.predicted(queue, quantile),
         broke: (error) => options.onBroken(error),
         warned: (text) => options.log.warn(text),
       },

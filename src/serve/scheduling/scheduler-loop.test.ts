@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import type { LogGroup } from "../../core/event-log.js";
 import { LOG_CANCELLED, LOG_FINISHED } from "../../core/event-rows.js";
 import { DROP_EXPIRED, DROPPED, FINISHED } from "../../core/outcome.js";
 import { LIVE_DEFAULTS, liveWindow } from "../../policies/live.js";
@@ -10,6 +11,9 @@ type Told =
   | { ended: number; outcome: number; reason: number; execStartAt: number; at: number; lateByUs: number };
 
 let loop: SchedulerLoop;
+let create: (own: Partial<LogGroup>) => SchedulerLoop;
+/** Queue, and which quantile of what it was expected to take the time of a batch of it was. */
+let predicted: [queue: number, quantile: number][];
 let told: Told[];
 /** Kinds of the rows that are recorded. */
 let recorded: number[];
@@ -22,19 +26,23 @@ beforeEach(() => {
   onDispatch = () => {};
   const network = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
   const group = { name: "g", network, acceleratorsMax: 1, requestsMax: 10_000, retriesMax: 1, learn: false };
-  loop = new SchedulerLoop(
-    [group],
-    3000,
-    {
-      dispatched: ({ batch, accelerator, queue, execAt, execUs, at, slots }) => {
-        told.push({ batch, accelerator, queue, execAt, execUs, at, slots: [...slots] });
-        onDispatch(batch);
+  predicted = [];
+  create = (own) =>
+    new SchedulerLoop(
+      [{ ...group, ...own }],
+      3000,
+      {
+        dispatched: ({ batch, accelerator, queue, execAt, execUs, at, slots }) => {
+          told.push({ batch, accelerator, queue, execAt, execUs, at, slots: [...slots] });
+          onDispatch(batch);
+        },
+        ended: (ended, outcome, reason, execStartAt, at, lateByUs) =>
+          told.push({ ended, outcome, reason, execStartAt, at, lateByUs }),
+        predicted: (queue, quantile) => void predicted.push([queue, quantile]),
       },
-      ended: (ended, outcome, reason, execStartAt, at, lateByUs) =>
-        told.push({ ended, outcome, reason, execStartAt, at, lateByUs }),
-    },
-    { row: (kind) => void recorded.push(kind) },
-  );
+      { row: (kind) => void recorded.push(kind) },
+    );
+  loop = create({});
 });
 
 const take = (): Told[] => told.splice(0);
@@ -164,5 +172,24 @@ describe("scheduler loop", () => {
     }
     loop.turn(5000);
     expect(endedSlots().sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, slot) => slot));
+  });
+
+  it("says which quantile of its expected time a batch took, once its policy knows a distribution", () => {
+    loop = create({ policy: { name: "distribution+", options: {} }, learn: true });
+    addQueue(3, 2);
+    loop.join(0, 0, 1);
+    for (const [index, us] of [1000, 2000, 500].entries()) {
+      const at = 2e6 * (index + 1);
+      loop.arrive(index, 3, at, at + 50_000);
+      loop.turn(at);
+      const batch = take().flatMap((each) => ("batch" in each ? [each.batch] : []));
+      loop.finished(0, batch[0]!, at, at + us);
+      loop.turn(at + us);
+    }
+    // Of the first nothing was known.
+    expect(predicted).toEqual([
+      [3, 1],
+      [3, 0],
+    ]);
   });
 });

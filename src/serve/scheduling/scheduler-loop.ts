@@ -69,7 +69,7 @@ export class SchedulerLoop {
   private readonly queueKey: number[] = [];
   /** Per group: the driver's number of a queue, by its key. */
   private readonly keyQueue: number[][] = [];
-  private readonly events: Pick<SchedulerEvents, "dispatched" | "ended">;
+  private readonly events: Pick<SchedulerEvents, "dispatched" | "ended" | "predicted">;
   private readonly recorder: RowSink | null;
   private readonly record: DispatchRecord = blankDispatch();
   /** Slot whose arrival is being handled; -1 when it has ended meanwhile, or none is. */
@@ -81,7 +81,7 @@ export class SchedulerLoop {
   constructor(
     groups: readonly LogGroup[],
     slots: number,
-    events: Pick<SchedulerEvents, "dispatched" | "ended">,
+    events: Pick<SchedulerEvents, "dispatched" | "ended" | "predicted">,
     recorder: RowSink | null,
   ) {
     this.slotHandle = new Int32Array(slots).fill(-1);
@@ -326,7 +326,11 @@ export class SchedulerLoop {
       dispatch: (batch, accelerator, at) => this.dispatch(group, observer, batch, accelerator, at),
       end: (handle, outcome, reason, execStartAt, at, lateByUs) =>
         this.end(group, handle, outcome, reason, execStartAt, at, lateByUs),
-      batchEnded: () => {},
+      batchEnded: (batch, startAt, endAt) => {
+        const { batches } = this.schedulers[group]!;
+        const quantile = this.schedulers[group]!.quantileOf(batch, endAt - startAt);
+        if (!Number.isNaN(quantile)) this.events.predicted(this.keyQueue[group]![batches.queue[batch]!]!, quantile);
+      },
       preempt: (batch) => violated(`batch ${batch}: a live policy does not preempt`),
     };
     this.keyQueue.push([]);

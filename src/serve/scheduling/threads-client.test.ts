@@ -9,7 +9,7 @@ const GROUP = { name: "g", network, acceleratorsMax: 2, requestsMax: 64, retries
 function create(events: { broke(error: unknown): void }): ThreadsClient {
   return new ThreadsClient(
     { groups: [GROUP], slots: 64, clock: systemClock, eventLog: null, threads: 2 },
-    { dispatched: () => {}, ended: () => {}, warned: () => {}, ...events },
+    { dispatched: () => {}, ended: () => {}, predicted: () => {}, warned: () => {}, ...events },
   );
 }
 
@@ -34,7 +34,7 @@ test("adds as many queues as there can be and says no to one more, until one has
 
 test("an event log is refused: threads see events in no one order", () => {
   const eventLog = { file: "e.log", bytesMax: 1 << 20 };
-  const events = { dispatched: () => {}, ended: () => {}, warned: () => {}, broke: () => {} };
+  const events = { dispatched: () => {}, ended: () => {}, predicted: () => {}, warned: () => {}, broke: () => {} };
   expect(
     () => new ThreadsClient({ groups: [GROUP], slots: 64, clock: systemClock, eventLog, threads: 1 }, events),
   ).toThrow(/event log/);
