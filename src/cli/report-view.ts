@@ -42,6 +42,13 @@ export function renderReport(name: string, report: Report): string {
   const causes = renderCounts(report.failures_by_cause);
   if (causes !== "") pairs.push(["failed", causes]);
   if (report.autoscale !== undefined) pairs.push(["accelerators", renderAutoscale(report.autoscale)]);
+  if (report.profiler !== undefined) {
+    const { runs, expired, share } = report.profiler;
+    pairs.push([
+      "profiler",
+      `${formatNumber(runs)} runs alone, ${formatPercent(share)} of accelerator time; ${formatNumber(expired)} found no room`,
+    ]);
+  }
   const parts = [renderPairs(pairs)];
   const models = Object.entries(report.per_model);
   const modules = Object.entries(report.per_module);

@@ -35,6 +35,8 @@ export interface QueueSpec {
   readonly kinds?: readonly KindTimes[];
   /** As profiled: a batch of k whose longest member has l takes c0Us + c1 * k * l, one of one too (ORLOJ Eq. 3). Absent: not known apart from the profile. */
   readonly batchTime?: { readonly c0Us: number; readonly c1: number };
+  /** Its requests are those of that queue once more, each alone, to learn what it takes; see ShadowQueue. The policy does not see it, and `latency` is that queue's. */
+  readonly shadowOf?: QueueKey;
 }
 
 /** Values of OfferTable.pin that name no accelerator. */

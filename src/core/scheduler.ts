@@ -13,6 +13,7 @@ import {
   type QueueSpec,
 } from "./policy.js";
 import { QueueSide } from "./queue-side.js";
+import { aloneUs, ShadowRuns } from "./shadow/shadow-runs.js";
 import type { AcceleratorId, AcceleratorTable } from "./tables/accelerator-table.js";
 import type { BatchId, BatchTable } from "./tables/batch-table.js";
 import type { RequestHandle, RequestTable, RequestTraits } from "./tables/request-table.js";
@@ -86,6 +87,8 @@ export class Scheduler implements CoreView {
   private readonly policy: Policy;
   private readonly sink: CommandSink;
   private readonly learns: boolean;
+  /** Null: there was none yet. */
+  private shadows: ShadowRuns | null = null;
   /** Reused: read during a call. */
   private readonly given: { -readonly [Field in keyof GivenBatch]: GivenBatch[Field] };
   private now = 0;
@@ -124,6 +127,8 @@ export class Scheduler implements CoreView {
       this.held = held;
       this.alarms.grow(this.offers.size.length);
     }
+    if (spec.shadowOf !== undefined) return this.addShadow(key, spec, spec.shadowOf);
+    this.shadows?.forget(key);
     const latency = this.policy.createLatency?.(spec);
     const own = latency === undefined ? spec : { ...spec, latency };
     specs[key] = own;
@@ -133,13 +138,37 @@ export class Scheduler implements CoreView {
     return key;
   }
 
+  private addShadow(key: QueueKey, spec: QueueSpec, original: QueueKey): QueueKey {
+    const { queues, specs } = this.queueSide;
+    this.queueSide.queue(original);
+    this.shadows ??= new ShadowRuns(this, specs);
+    specs[key] = { ...spec, latency: specs[original]!.latency };
+    queues[key] = this.shadows.add(key, specs[key]);
+    return key;
+  }
+
+  /** Its requests are run to learn from, and nothing of them counts: how they end, what they take, that they arrived. */
+  isShadow(key: QueueKey): boolean {
+    return this.shadows?.has(key) === true;
+  }
+
+  /**
+   * What a request of this kind takes alone at most, µs on scale 1, where the queue's model wants to know it better.
+   * @param observations of late that are enough. @returns 0: it learns nothing from that, or knows enough.
+   */
+  wantedAloneUs(key: QueueKey, kind: number, observations: number): number {
+    const latency = this.queueSide.specs[key]?.latency;
+    const seen = latency?.aloneSeen?.(kind, this.now);
+    return seen === undefined || seen >= observations ? 0 : aloneUs(latency!, kind);
+  }
+
   /** The queue must be empty: drain or cancel first. Its batches in flight end as usual; if one fails, its members do. */
   removeQueue(key: QueueKey): void {
     this.queueSide.removeQueue(key);
     this.held[key] = 0;
     this.offers.clear(key);
     this.alarms.remove(key);
-    this.arbiter.queueRemoved(key);
+    if (!this.isShadow(key)) this.arbiter.queueRemoved(key);
     if (this.batchesOf[key] === 0) this.freeKeys.push(key);
   }
 
@@ -157,7 +186,9 @@ export class Scheduler implements CoreView {
    */
   arrive(key: QueueKey, tag: number, arrivalAt: number, deadline: number, at: number, traits?: RequestTraits): boolean {
     this.advance(at);
-    return this.queueSide.arrive(key, tag, arrivalAt, deadline, at, traits);
+    const isIn = this.queueSide.arrive(key, tag, arrivalAt, deadline, at, traits);
+    if (this.isShadow(key)) this.shadows!.look();
+    return isIn;
   }
 
   /** The client went away. A request that already runs ends as cancelled now; its slot is freed with its batch. */
@@ -172,6 +203,7 @@ export class Scheduler implements CoreView {
     this.sink.batchEnded(batch, startAt, endAt);
     this.queueSide.queues[this.batches.queue[batch]!]?.batchEnded?.(batch, startAt, endAt);
     const isRelearnt = this.tellLatency(batch, endAt - startAt);
+    if (this.shadows !== null) this.noteSlack(batch, endAt);
     this.queueSide.finished(batch, startAt, endAt, at);
     const isReplanned =
       this.acceleratorSide.measured(batch, this.batches.queue[batch]!, endAt - startAt, at) || isRelearnt;
@@ -204,6 +236,7 @@ export class Scheduler implements CoreView {
    */
   failed(batch: BatchId, cause: number, at: number, hasBegun: boolean = this.isFirst(batch)): void {
     this.advance(at);
+    if (this.shadows !== null) this.noteSlack(batch, Number.POSITIVE_INFINITY);
     this.queueSide.failed(batch, cause, at, hasBegun);
     const isReplanned = this.accelerators.unmeasured(this.batches.accelerator[batch]!, at);
     this.free(batch, at, at);
@@ -222,6 +255,7 @@ export class Scheduler implements CoreView {
   join(accelerator: AcceleratorId, scale: number, at: number): void {
     this.advance(at);
     this.accelerators.join(accelerator, scale, at);
+    this.shadows?.used(accelerator);
     this.arbiter.available(accelerator, at);
     this.queueSide.planChanged(at);
   }
@@ -263,7 +297,8 @@ export class Scheduler implements CoreView {
 
   /** Earliest time at which `wake` has something to do. */
   get nextWakeAt(): number {
-    return Math.min(this.arbiter.nextWakeAt, this.alarms.topPriority());
+    const wakeAt = Math.min(this.arbiter.nextWakeAt, this.alarms.topPriority());
+    return this.shadows === null ? wakeAt : Math.min(wakeAt, this.shadows.lookAt);
   }
 
   /** Time passed. Call when `nextWakeAt` is reached; harmless at any other moment. */
@@ -273,7 +308,17 @@ export class Scheduler implements CoreView {
       if (turn > TURNS_MAX) violated(`alarms of ${turn} turns at ${at} did not come to rest`);
       while (this.alarms.topPriority() <= at) this.queueSide.queues[this.alarms.pop()]!.refresh(at);
       this.arbiter.wake(at);
-      if (this.alarms.topPriority() > at) return;
+      if (this.alarms.topPriority() > at) break;
+    }
+    if (this.shadows !== null) this.runShadows(at);
+  }
+
+  /** The arbiter has come to rest: what is idle now nobody wants. */
+  private runShadows(at: number): void {
+    const shadows = this.shadows!;
+    for (let key = shadows.next(at); key >= 0; key = shadows.next(at)) {
+      this.grant(key, shadows.accelerator, at);
+      this.arbiter.available(shadows.accelerator, at);
     }
   }
 
@@ -291,6 +336,7 @@ export class Scheduler implements CoreView {
   drop(handle: RequestHandle, reason: number, at: number, wouldEndAt = 0): void {
     if (reason === DROP_INFEASIBLE && this.accelerators.count > 0)
       this.acceleratorSide.gaveUp(this.requests.queue[handle]!, at);
+    if (this.shadows !== null && !this.shadows.has(this.requests.queue[handle]!)) this.shadows.requestEnded(0);
     this.queueSide.drop(handle, reason, at, wouldEndAt);
   }
 
@@ -364,6 +410,17 @@ export class Scheduler implements CoreView {
     this.batchesOf[key] = this.batchesOf[key]! - 1;
     if (this.batchesOf[key] === 0 && this.queueSide.queues[key] === undefined) this.freeKeys.push(key);
     if (accelerators.present[accelerator] === 1) this.arbiter.available(accelerator, at);
+    if (this.shadows === null) return;
+    if (!this.shadows.has(key)) this.shadows.used(accelerator);
+    this.shadows.look();
+  }
+
+  /** How long before their deadlines the members of a batch end. */
+  private noteSlack(batch: BatchId, endAt: number): void {
+    const { batches, requests } = this;
+    if (this.isShadow(batches.queue[batch]!)) return;
+    for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!)
+      this.shadows!.requestEnded(requests.latestEndAt[member]! - endAt);
   }
 
   private giveChances(at: number): void {

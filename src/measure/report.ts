@@ -97,6 +97,18 @@ export interface AutoscaleReport {
   readonly decisions: readonly AutoscaleDecision[];
 }
 
+/** The online profiler of a run. Nothing of it is counted elsewhere. */
+export interface ProfilerReport {
+  /** Requests run again alone, of all and by model/app. */
+  readonly runs: number;
+  readonly runs_by_app: Readonly<Record<string, number>>;
+  /** No accelerator had room for them in time; or the one that ran them was lost. */
+  readonly expired: number;
+  readonly failed: number;
+  /** Part of the accelerators' time that they took. */
+  readonly share: number;
+}
+
 /** What `simulate`, `goodput` and `load` print: one shape. */
 export interface Report extends OutcomeNumbers {
   readonly policy: string;
@@ -110,6 +122,8 @@ export interface Report extends OutcomeNumbers {
   readonly per_kind?: Readonly<Record<string, OutcomeNumbers>>;
   /** Of one run with a scenario's `autoscale`. */
   readonly autoscale?: AutoscaleReport;
+  /** Of one run in which there is one. */
+  readonly profiler?: ProfilerReport;
   /** Over several seeds: number (dotted where nested, `latency_ms.p99`) -> mean and sd. */
   readonly stats?: Readonly<Record<string, SeedStatistics>>;
 }

@@ -54,12 +54,13 @@ export class Attendance {
   private createFleet(): Fleet | null {
     const { autoscale } = this.scenario;
     if (autoscale === undefined) return null;
-    const { accelerators, scheduler } = this.groups[0]!;
+    const group = this.groups[0]!;
+    const { scheduler } = group;
     return new Fleet(this.scenario, autoscale, {
       join: (id, at) => this.isFailed[id] === 0 && this.join(id, at),
       leave: (id, at) => this.leave(id, at),
-      busyUs: (at) => accelerators.busyUs(at),
-      holds: (id) => accelerators.running[id]! >= 0,
+      busyUs: (at) => group.busyUs(at),
+      holds: (id) => group.accelerators.running[id]! >= 0,
       queueLength: (model) => scheduler.queueLength(model),
     });
   }

@@ -5,6 +5,7 @@ import { type CommandSink, Scheduler } from "../core/scheduler.js";
 import type { AcceleratorId } from "../core/tables/accelerator-table.js";
 import type { BatchId } from "../core/tables/batch-table.js";
 import type { RequestHandle } from "../core/tables/request-table.js";
+import type { SimulatedProfiler } from "./simulated-profiler.js";
 
 /** What a group's scheduler tells, with the group it comes from. */
 export interface GroupSink {
@@ -44,6 +45,8 @@ export class SimulatedGroup implements CommandSink {
   readonly accelerators: EmulatedAccelerators;
   /** Its models, by queue: several may be of one model (sessions). */
   readonly models: number[] = [];
+  /** Null: nothing is run again. What it runs is told to nobody else here, so that it counts nowhere. */
+  profiler: SimulatedProfiler | null = null;
   private readonly sink: GroupSink;
 
   constructor(options: SimulatedGroupOptions, sink: GroupSink) {
@@ -63,13 +66,21 @@ export class SimulatedGroup implements CommandSink {
   }
 
   dispatch(batch: BatchId, accelerator: AcceleratorId, at: number): void {
+    if (this.isShadow(batch)) this.profiler!.dispatched(at);
     this.sink.dispatch(batch, accelerator, at, this);
   }
   end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void {
-    this.sink.end(request, outcome, reason, execStartAt, at, this);
+    const { queue, kind } = this.scheduler.requests;
+    const key = queue[request]!;
+    if (this.scheduler.isShadow(key)) this.profiler!.ended(key, kind[request]!, outcome, reason);
+    else this.sink.end(request, outcome, reason, execStartAt, at, this);
   }
   batchEnded(batch: BatchId, startAt: number, endAt: number): void {
-    this.sink.batchEnded(batch, startAt, endAt, this);
+    if (this.isShadow(batch)) this.profiler!.ran(startAt, endAt);
+    else {
+      this.profiler?.pick(batch, endAt);
+      this.sink.batchEnded(batch, startAt, endAt, this);
+    }
   }
   preempt(batch: BatchId, accelerator: AcceleratorId, at: number): void {
     this.lost(batch, accelerator, at);
@@ -80,12 +91,19 @@ export class SimulatedGroup implements CommandSink {
   join(id: AcceleratorId, scale: number, at: number): void {
     this.accelerators.up[id] = 1;
     this.scheduler.join(id, scale, at);
+    this.profiler?.present(at);
   }
 
   /** Takes no new batches; what it holds ends. */
   leave(id: AcceleratorId, at: number): void {
     this.accelerators.up[id] = 0;
     this.scheduler.leave(id, at);
+    this.profiler?.present(at);
+  }
+
+  /** Time that the accelerators executed for those who came. */
+  busyUs(at: number): number {
+    return this.accelerators.busyUs(at) - (this.profiler?.busyUs(at) ?? 0);
   }
 
   /** Leaves, and what it holds is lost. */
@@ -106,6 +124,7 @@ export class SimulatedGroup implements CommandSink {
     const startedAt = this.accelerators.startedAt[id]!;
     this.accelerators.ended(id, at);
     this.scheduler.finished(batch, startedAt, at, at);
+    this.profiler?.follow(at);
     // What follows may have its turn too late: the accelerator refuses it.
     for (;;) {
       const following = this.accelerators.running[id]!;
@@ -117,6 +136,11 @@ export class SimulatedGroup implements CommandSink {
 
   private lost(batch: BatchId, accelerator: AcceleratorId, at: number): void {
     const startedAt = this.accelerators.startedAt[accelerator]!;
-    if (startedAt < at) this.sink.batchLost(batch, startedAt, at, this);
+    if (this.isShadow(batch)) this.profiler!.ran(startedAt, at);
+    else if (startedAt < at) this.sink.batchLost(batch, startedAt, at, this);
+  }
+
+  private isShadow(batch: BatchId): boolean {
+    return this.scheduler.isShadow(this.scheduler.batches.queue[batch]!);
   }
 }

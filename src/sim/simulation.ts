@@ -2,6 +2,7 @@ import { type ExpandedScenario, groupsOf } from "../config/scenario/expand-scena
 import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { Policy } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
+import { PROFILER_DEFAULTS } from "../core/shadow/profiler.js";
 import type { AcceleratorId } from "../core/tables/accelerator-table.js";
 import type { BatchId } from "../core/tables/batch-table.js";
 import type { RequestHandle } from "../core/tables/request-table.js";
@@ -15,8 +16,10 @@ import { BatchAccounts } from "./batch-accounts.js";
 import { EventLines, type EventListener, type EventMember } from "./event-lines.js";
 import type { Fleet } from "./fleet.js";
 import { queueSpecs } from "./queue-specs.js";
+import { stream } from "./random.js";
 import { type GroupSink, SimulatedGroup } from "./simulated-group.js";
 import { SimulatedPipelines } from "./simulated-pipelines.js";
+import { profilerReport, SimulatedProfiler } from "./simulated-profiler.js";
 import { TrueTimes } from "./true-times.js";
 
 /**
@@ -87,6 +90,7 @@ export class Simulation implements GroupSink {
       }
       return { group, key };
     });
+    this.profile();
     this.pipelines =
       scenario.pipelines === undefined
         ? null
@@ -161,7 +165,38 @@ export class Simulation implements GroupSink {
 
   report(seed: number): Report {
     const report = this.collector.report({ policy: this.policyName, seed });
-    return this.fleet === null ? report : { ...report, autoscale: this.fleet.report() };
+    const profilers = this.groups.flatMap(({ profiler }) => profiler ?? []);
+    return {
+      ...report,
+      ...(this.fleet === null ? {} : { autoscale: this.fleet.report() }),
+      ...(profilers.length === 0 ? {} : { profiler: profilerReport(profilers, this.scenario.durationUs) }),
+    };
+  }
+
+  /** Queues whose model learns from runs alone are shadowed, after all others. */
+  private profile(): void {
+    const { scenario, groups, routes, hasSessions, truth } = this;
+    const options = scenario.profiler === undefined && scenario.learn ? PROFILER_DEFAULTS : (scenario.profiler ?? null);
+    if (options === null) return;
+    for (const group of groups) {
+      const { scheduler, models } = group;
+      const nameOf = (key: number, kind: number): string => {
+        const { name, apps } = scenario.models[models[key]!]!;
+        return apps === undefined ? name : `${name}/${apps[kind]!.name}`;
+      };
+      const profiler = new SimulatedProfiler(scheduler, options, stream(this.seed, `profiler/${group.name}`), nameOf);
+      scenario.models.forEach((model, index) => {
+        const route = routes[index]!;
+        if (groups[route.group] !== group) return;
+        for (const [app, spec] of queueSpecs(model, truth?.profiledOf(index)).entries()) {
+          const key = route.key + hasSessions[index]! * app;
+          if (scheduler.wantedAloneUs(key, 0, options.observations) === 0) continue;
+          models.push(index);
+          profiler.add(key, spec);
+          group.profiler = profiler;
+        }
+      });
+    }
   }
 
   snapshot(): CollectorSnapshot {

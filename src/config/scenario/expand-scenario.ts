@@ -1,8 +1,10 @@
 /** A scenario made plain for the simulator: no defaults, shares, zoos or units left, only arrays of numbers. */
+import type { ProfilerOptions } from "../../core/shadow/profiler.js";
 import { type DurationUs, durationUs } from "../../core/time.js";
 import { type AutoscaleOptions, autoscaleOptions } from "../autoscale.js";
 import { ConfigError } from "../config-error.js";
 import { type PolicyOptions, validatePolicyOptions } from "../policy-options.js";
+import { profilerOptions } from "../profiler.js";
 import { IssueList, type Source, sourceOf } from "../source.js";
 import { replayedApps } from "./apps/expand-apps.js";
 import {
@@ -89,6 +91,8 @@ export interface ExpandedScenario {
   readonly faults: readonly ExpandedFault[];
   /** Plans follow measured times; absent: they do not. */
   readonly learn?: boolean;
+  /** Null: off; absent: as it is by default, on where plans follow measured times. */
+  readonly profiler?: ProfilerOptions | null;
   readonly policy: string;
   /** Valid for `policy`, defaults filled in. */
   readonly policyOptions: PolicyOptions;
@@ -227,6 +231,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     arrivals,
     faults: faults.events,
     learn: scenario.learn,
+    ...(scenario.profiler === undefined ? {} : { profiler: profilerOptions(scenario.profiler) }),
     policy,
     policyOptions,
     ...(scenario.plan === undefined ? {} : { plan: scenario.plan }),

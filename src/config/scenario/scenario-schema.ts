@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { POLICY_NAMES } from "../../policies/registry.js";
 import { autoscaleKeys } from "../autoscale.js";
+import { profilerKeys } from "../profiler.js";
 import { apps, batchTime, planning, profiled } from "./apps/app-schema.js";
 import { nameSchema } from "./name.js";
 import { pipelines } from "./pipelines/pipeline-schema.js";
@@ -393,6 +394,9 @@ export const scenarioSchema = z
         "Plans follow measured times, as the server's do: of models, and of accelerators that turn slow. false: planned with the " +
           "profile, so that runs are comparable; who is not told of a fault does not find out.",
       ),
+    profiler: profilerKeys
+      .optional()
+      .describe(`${profilerKeys.description} Default: on where plans follow measured times (learn).`),
     plan: plan.optional(),
     autoscale: autoscale.optional(),
     policy: policyName

@@ -38,6 +38,10 @@ export interface LatencyModel {
    * @returns true when execUs changed, and plans must be made anew.
    */
   measured?(given: GivenBatch, us: number): boolean;
+  /** The time that a request of this kind alone stays within with probability q. Absent: kinds are not told apart. */
+  aloneQuantileUs?(kind: number, q: number): number;
+  /** About how many times alone of this kind were measured of late. Absent: they teach it nothing, and none is asked for. */
+  aloneSeen?(kind: number, at: number): number;
 }
 
 /** l(b) for b = 1..sizeMax as a table the hot path indexes; [0] = 0 and [sizeMax + 1] = Infinity (nothing may join). */

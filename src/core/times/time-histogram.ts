@@ -35,6 +35,9 @@ export class TimeHistogram {
   private beganAt = Number.NaN;
   private readonly halfUs: number;
   private readonly countMin: number;
+  /** Observations, each fading by a factor of e in a window, as of `seenAt`. */
+  private seen = 0;
+  private seenAt = 0;
   /** Observations, merges and priors: what was built is as old as the number it was built at. */
   private changes = 0;
   private built: Distribution | null = null;
@@ -55,7 +58,14 @@ export class TimeHistogram {
     if (us < BINNED_US_MIN) this.under++;
     else if (us > BINNED_US_MAX) this.over++;
     this.younger.add(us, 1);
+    this.seen = this.recent(at) + 1;
+    this.seenAt = at;
     this.changes++;
+  }
+
+  /** About how many were observed in the last window: priors and merges apart. */
+  recent(at: number): number {
+    return this.seen * Math.exp((this.seenAt - at) / (2 * this.halfUs));
   }
 
   /** What is believed before anything is observed. @param sample times in µs. @param weight observations that it counts as, > 0. */

@@ -174,6 +174,11 @@ export class TimesByKind implements LatencyModel {
     return this.quantileOf(this.cdfs[kind] ?? this.mixture, q);
   }
 
+  /** About how many runs alone of the kind were measured in the last window. */
+  aloneSeen(kind: number, at: number): number {
+    return this.histograms[kind]?.recent(at) ?? 0;
+  }
+
   /** Mean time alone of one of the kind. */
   meanAloneUs(kind: number): number {
     return this.aloneUs[kind] ?? this.execUs[1]!;
