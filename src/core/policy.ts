@@ -173,6 +173,8 @@ export interface QueueView {
   readonly batches: BatchTable;
   readonly accelerators: AcceleratorView;
   readonly offers: OfferTable;
+  /** Queues may learn from what they are told of their batches: off where emulation is exact and runs must be comparable. */
+  readonly learns: boolean;
   /** What delays plans must allow for, where queues have none of their own. */
   readonly network: NetworkDelays;
   /** Those of this queue. When they change, `planChanged` is called. */
@@ -227,6 +229,11 @@ export interface CoreView extends QueueView, ArbiterView {
 
 export interface Queue {
   readonly length: number;
+  /**
+   * What it learns of its requests' kinds, beside the model in its spec: told what its batches took, asked what to expect of
+   * one and which kinds to run again alone. Null: nothing yet.
+   */
+  readonly kindTimes?: LatencyModel | null;
   arrived(request: RequestHandle, at: number): void;
   /**
    * It waits here from now on, and `refresh` follows: one for all that came together. Separable policies have it; `arrived` is

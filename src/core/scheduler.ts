@@ -1,7 +1,7 @@
 import { AcceleratorSide, DEPTH } from "./accelerator-side.js";
 import { IndexedHeap } from "./indexed-heap.js";
 import { violated } from "./invariant.js";
-import type { GivenBatch } from "./latency/latency.js";
+import type { GivenBatch, LatencyModel } from "./latency/latency.js";
 import { DROP_INFEASIBLE, FAIL_NO_ACCELERATOR } from "./outcome.js";
 import {
   type Arbiter,
@@ -86,7 +86,7 @@ export class Scheduler implements CoreView {
   private readonly arbiter: Arbiter;
   private readonly policy: Policy;
   private readonly sink: CommandSink;
-  private readonly learns: boolean;
+  readonly learns: boolean;
   /** Null: there was none yet. */
   private shadows: ShadowRuns | null = null;
   /** Reused: read during a call. */
@@ -141,7 +141,7 @@ export class Scheduler implements CoreView {
   private addShadow(key: QueueKey, spec: QueueSpec, original: QueueKey): QueueKey {
     const { queues, specs } = this.queueSide;
     this.queueSide.queue(original);
-    this.shadows ??= new ShadowRuns(this, specs);
+    this.shadows ??= new ShadowRuns(this, specs, (of) => this.kindTimesOf(of)!);
     specs[key] = { ...spec, latency: specs[original]!.latency };
     queues[key] = this.shadows.add(key, specs[key]);
     return key;
@@ -157,9 +157,14 @@ export class Scheduler implements CoreView {
    * @param observations of late that are enough. @returns 0: it learns nothing from that, or knows enough.
    */
   wantedAloneUs(key: QueueKey, kind: number, observations: number): number {
-    const latency = this.queueSide.specs[key]?.latency;
+    const latency = this.kindTimesOf(key);
     const seen = latency?.aloneSeen?.(kind, this.now);
     return seen === undefined || seen >= observations ? 0 : aloneUs(latency!, kind);
+  }
+
+  /** Its kinds may come to be told apart, though none is yet. */
+  mayLearnKinds(key: QueueKey): boolean {
+    return this.queueSide.queues[key]?.kindTimes !== undefined;
   }
 
   /** The queue must be empty: drain or cancel first. Its batches in flight end as usual; if one fails, its members do. */
@@ -217,7 +222,7 @@ export class Scheduler implements CoreView {
    */
   quantileOf(batch: BatchId, us: number): number {
     const { accelerators, batches, given } = this;
-    const latency = this.queueSide.specs[batches.queue[batch]!]?.latency;
+    const latency = this.kindTimesOf(batches.queue[batch]!);
     if (latency?.quantileOfGiven === undefined) return Number.NaN;
     given.batch = batch;
     return latency.quantileOfGiven(given, us / accelerators.scale[batches.accelerator[batch]!]!);
@@ -393,10 +398,17 @@ export class Scheduler implements CoreView {
     batches.plan(batch, Math.ceil(latency.givenUs(given) * accelerators.scale[accelerator]!));
   }
 
+  /** What is known by kind: the queue's own, or its model. Of a shadow queue: those of the one that it shadows. */
+  private kindTimesOf(key: QueueKey): LatencyModel | undefined {
+    const { queues, specs } = this.queueSide;
+    const spec = specs[key];
+    return queues[spec?.shadowOf ?? key]?.kindTimes ?? spec?.latency;
+  }
+
   /** @returns true when plans must be made anew. */
   private tellLatency(batch: BatchId, us: number): boolean {
     const { accelerators, batches, given } = this;
-    const latency = this.learns ? this.queueSide.specs[batches.queue[batch]!]?.latency : undefined;
+    const latency = this.learns ? this.kindTimesOf(batches.queue[batch]!) : undefined;
     if (latency?.measured === undefined) return false;
     given.batch = batch;
     return latency.measured(given, us / accelerators.scale[batches.accelerator[batch]!]!);

@@ -116,6 +116,7 @@ const PARTS = [
   null,
   "feedbackPastTarget",
   "rehearse",
+  "byApp",
 ] as const;
 
 export function encodeWindow(window: WindowRules, into: Float64Array, offset: number): void {
@@ -168,5 +169,6 @@ function decodeParts(bits: number | undefined): WindowRules["plus"] {
     usableCapacity: has("usableCapacity"),
     marginalEarly: has("marginalEarly"),
     rehearse: has("rehearse"),
+    byApp: has("byApp"),
   };
 }

@@ -190,7 +190,8 @@ export class Simulation implements GroupSink {
         if (groups[route.group] !== group) return;
         for (const [app, spec] of queueSpecs(model, truth?.profiledOf(index)).entries()) {
           const key = route.key + hasSessions[index]! * app;
-          if (scheduler.wantedAloneUs(key, 0, options.observations) === 0) continue;
+          const mayWant = model.apps !== undefined && scheduler.mayLearnKinds(key);
+          if (!mayWant && scheduler.wantedAloneUs(key, 0, options.observations) === 0) continue;
           models.push(index);
           profiler.add(key, spec);
           group.profiler = profiler;

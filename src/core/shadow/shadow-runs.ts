@@ -18,10 +18,12 @@ export class ShadowRuns {
   private readonly queues = new Map<QueueKey, ShadowQueue>();
   private readonly core: CoreView;
   private readonly specs: readonly (QueueSpec | undefined)[];
+  private readonly timesOf: (key: QueueKey) => LatencyModel;
   private isDue = false;
 
-  /** @param specs of all queues of the scheduler, by key; undefined: removed. */
-  constructor(core: CoreView, specs: ShadowRuns["specs"]) {
+  /** @param specs of all queues of the scheduler, by key; undefined: removed. @param timesOf what is known by kind, by the key of a shadow queue. */
+  constructor(core: CoreView, specs: ShadowRuns["specs"], timesOf: ShadowRuns["timesOf"]) {
+    this.timesOf = timesOf;
     this.core = core;
     this.specs = specs;
     this.room = new ShadowRoom(core.accelerators, core.offers);
@@ -72,10 +74,9 @@ export class ShadowRuns {
       if (first < 0) continue;
       const id = room.idle;
       if (id < 0) return -1;
-      const { latency } = specs[key]!;
       const { controlUs, dataUsPerRequest } = core.delaysOf(key);
       const kind = core.requests.kind[first]!;
-      const us = controlUs + dataUsPerRequest + aloneUs(latency, kind) * core.accelerators.scale[id]!;
+      const us = controlUs + dataUsPerRequest + aloneUs(this.timesOf(key), kind) * core.accelerators.scale[id]!;
       if (!room.isFree(id, us, at, specs)) continue;
       this.accelerator = id;
       return key;

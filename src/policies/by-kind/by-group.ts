@@ -11,10 +11,30 @@ export interface GroupOptions {
   readonly lossWeight: number;
   /** Part of its SLO after which a request that does not go now is expected to have its next chance: mean of an exponential. */
   readonly patience: number;
+  /** The same at most with many accelerators, for each time alone that its SLO holds: the next chance comes soon. */
+  readonly patienceOfMany: number;
   /** Members have time until this quantile of what a batch of the longest of their kinds takes. */
   readonly sure: number;
   /** What time is worth, relative to what the largest batch of all kinds makes of it. */
   readonly price: number;
+}
+
+/** What `distribution+` has by default: found on one to eight modes, SLOs of 1.5 to 5 P99, loads of 0.8 to 1.2 (docs/decisions/008). */
+export const GROUP_OPTIONS = {
+  hopeless: 0.05,
+  lossWeight: 1,
+  patience: 0.45,
+  sure: 0.8,
+  price: 1.3,
+  patienceOfMany: 0.01,
+} as const;
+
+/** All small sizes, larger ones in steps of an eighth. */
+export function denseSizesUpTo(sizeMax: number, given?: readonly number[]): number[] {
+  if (given !== undefined) return given.filter((size) => size <= sizeMax);
+  const sizes: number[] = [];
+  for (let size = 1; size < sizeMax; size += Math.max(1, size >> 3)) sizes.push(size);
+  return [...sizes, sizeMax];
 }
 
 /** Groups of kinds that are weighed grow with the square of the lines: more are taken together, neighbours by their means. */
@@ -116,6 +136,8 @@ export class ByGroup implements Chooser {
   private valueOf(lines: readonly Line[], from: number, to: number, size: number, occasion: Occasion): number {
     const { times, lineOf, indexOf, cdf, options } = this;
     const { scale, accelerators } = occasion;
+    // Of one accelerator and of many; between them as measured on 2, 4 and 16.
+    const manyUs = (options.patienceOfMany * (1 + 3 / (accelerators - 1) ** 2)) / times.execUs[1]!;
     const startAt = occasion.startAt + (size - 1) * occasion.dataUs;
     if (!this.gather(lines, from, to, size, startAt, scale)) return Number.NEGATIVE_INFINITY;
     const execUs = times.batchUs(size, times.meanOf(cdf));
@@ -124,7 +146,8 @@ export class ByGroup implements Chooser {
       const { pending, weight, kind, sloUs } = lines[lineOf[member]!]!;
       const slackUs = (pending.deadlineAt(indexOf[member]!) - startAt) / scale;
       const chance = times.chanceOf(cdf, times.longestWithin(size, slackUs));
-      const later = 1 - Math.exp((-scale * Math.max(0, slackUs - execUs)) / (options.patience * sloUs));
+      const patienceUs = sloUs * Math.min(options.patience, manyUs * sloUs);
+      const later = 1 - Math.exp((-scale * Math.max(0, slackUs - execUs)) / patienceUs);
       earned += weight * chance * (1 - later * this.netOf(kind));
     }
     const lost = options.lossWeight === 0 ? 0 : this.lostMeanwhile(lines, size, startAt, execUs * scale, scale);

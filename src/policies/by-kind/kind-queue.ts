@@ -1,3 +1,4 @@
+import { largestWithin } from "../../core/latency/latency.js";
 import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY } from "../../core/outcome.js";
 import type { Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
@@ -41,13 +42,23 @@ export class KindQueue implements Queue {
 
   arrived(request: RequestHandle, at: number): void {
     this.byKind.arrived(this.core.requests.kind[request]!);
-    this.waiting.push(request);
+    this.joined(request);
     this.refresh(at);
   }
 
+  /** It waits here from now on; how often its kind comes is not counted. */
+  joined(request: RequestHandle): void {
+    this.waiting.push(request);
+  }
+
   returned(request: RequestHandle, alone: boolean, at: number): void {
-    this.waiting.takeBack(request, alone);
+    this.takeBack(request, alone);
     this.refresh(at);
+  }
+
+  /** The same; the caller refreshes it. */
+  takeBack(request: RequestHandle, alone: boolean): void {
+    this.waiting.takeBack(request, alone);
   }
 
   remove(request: RequestHandle, at: number): void {
@@ -57,6 +68,10 @@ export class KindQueue implements Queue {
 
   planChanged(at: number): void {
     this.refresh(at);
+  }
+
+  giveAway(to: (request: RequestHandle, alone: boolean) => void): void {
+    this.waiting.giveAway(to);
   }
 
   refreshDemand(_at: number): void {}
@@ -70,7 +85,8 @@ export class KindQueue implements Queue {
   take(accelerator: AcceleratorId, at: number): BatchId {
     const { waiting, times, core } = this;
     this.dropHopeless(at);
-    const sizeMax = times.sizeMaxOn(accelerator);
+    const scale = core.accelerators.scale[accelerator]!;
+    const sizeMax = Math.min(times.sizeMaxOn(accelerator), this.sizeWithin(core.offers.limitUs[this.key]! / scale));
     const freeAt = times.freeAt(accelerator, at);
     let batch = -1;
     if (waiting.retries.length > 0)
@@ -79,7 +95,7 @@ export class KindQueue implements Queue {
       const chosen = this.chooser.choose({
         startAt: times.startOf(1, at, freeAt),
         dataUs: times.leadUs(2) - times.leadUs(1),
-        scale: core.accelerators.scale[accelerator]!,
+        scale,
         sizeMax,
         accelerators: core.accelerators.count,
       });
@@ -104,15 +120,22 @@ export class KindQueue implements Queue {
       if (line.pending.length > 0) waiting.dropLate(line, startAt + this.chooser.hopelessUs(line.kind) * scale, at);
   }
 
+  /** Largest batch of any kinds that the arbiter lets run so long, and one request at the least. */
+  private sizeWithin(limitUs: number): number {
+    const { execUs, sizeMax } = this.byKind;
+    return limitUs === Number.POSITIVE_INFINITY ? sizeMax : Math.max(1, largestWithin(execUs, limitUs));
+  }
+
   private publish(at: number): void {
-    const { key, waiting, times } = this;
+    const { key, waiting, times, byKind } = this;
     const { offers } = this.core;
     const isRetry = waiting.retries.length > 0;
-    offers.size[key] = isRetry ? 1 : Math.min(waiting.inLine, this.byKind.sizeMax);
-    if (offers.size[key] === 0) return;
+    const size = isRetry ? 1 : Math.min(waiting.inLine, byKind.sizeMax);
+    offers.size[key] = size;
+    if (size === 0) return;
     const lead = times.leadUs(1);
     const scale = this.core.accelerators.fastestScale;
-    let latestAt = isRetry ? waiting.retries.dueAt - this.byKind.execUs[1]! * scale : Number.POSITIVE_INFINITY;
+    let latestAt = isRetry ? waiting.retries.dueAt - byKind.execUs[1]! * scale : Number.POSITIVE_INFINITY;
     for (const { kind, pending } of waiting.lines)
       if (pending.length > 0)
         latestAt = Math.min(latestAt, pending.deadlineAt(0) - Math.ceil(this.chooser.hopelessUs(kind) * scale));
@@ -120,5 +143,8 @@ export class KindQueue implements Queue {
     offers.opensAt[key] = at + lead;
     offers.latestAt[key] = Math.floor(latestAt);
     offers.rank[key] = latestAt;
+    offers.earlyExecUs[key] = 0;
+    offers.execUs[key] = Math.ceil(byKind.execUs[size]! * scale);
+    offers.more[key] = Math.floor((waiting.length - size) / byKind.sizeMax);
   }
 }

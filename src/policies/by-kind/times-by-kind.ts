@@ -39,6 +39,8 @@ export class TimesByKind implements LatencyModel {
   readonly sizeMax: number;
   readonly execUs: Float64Array;
   version = 0;
+  /** Some kind was measured, or told of: all of this is more than the profile. */
+  isKnown = false;
   /** By kind: mean time alone, µs. */
   readonly aloneUs: number[] = [];
   /** Times alone at which distributions are tabulated, µs, ascending. */
@@ -60,8 +62,6 @@ export class TimesByKind implements LatencyModel {
   private readonly windowUs: number;
   private compiledAt = Number.NEGATIVE_INFINITY;
   private isStale = false;
-  /** Some kind was measured, or told of. */
-  private isKnown = false;
 
   constructor({ latency, kinds = [], batchTime }: QueueSpec, { windowUs }: TimesByKindOptions) {
     const { sizeMax, execUs } = latency;

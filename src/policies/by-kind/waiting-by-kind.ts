@@ -84,11 +84,14 @@ export class WaitingByKind {
     this.count -= late;
   }
 
-  /** Earliest of all deadlines in line; Infinity when nobody is. */
-  get dueAt(): number {
-    let dueAt = Number.POSITIVE_INFINITY;
-    for (const { pending } of this.lines) if (pending.length > 0) dueAt = Math.min(dueAt, pending.deadlineAt(0));
-    return dueAt;
+  /** Gives all away, and is empty; see Queue.giveAway. */
+  giveAway(to: (request: RequestHandle, alone: boolean) => void): void {
+    this.retries.giveAway((request) => to(request, true));
+    for (const { pending } of this.lines) {
+      for (let index = 0; index < pending.length; index++) to(pending.handleAt(index), false);
+      pending.removeFront(pending.length);
+    }
+    this.count = 0;
   }
 
   private lineOf(request: RequestHandle): Line {

@@ -117,6 +117,13 @@ const optionsOf = <const B extends boolean>(isAuto: B) =>
         "Play recent arrivals to other ways of serving (deferred, eager, timeouts) in virtual time, and serve as the one that " +
         "has most work in time. false: always by its own rules.",
     },
+    by_app: {
+      type: "boolean",
+      default: isAuto,
+      meaning:
+        "Where requests of unlike apps wait, it can be chosen who goes together by how long each app's requests take (as " +
+        "distribution+ does); with `rehearse` where that would have earned most. false: one time for each batch size.",
+    },
     rate_window_s: rateWindow(2),
     timer_slack_us: timerSlack,
   }) as const;
@@ -148,6 +155,7 @@ const define = (name: string, summary: string, isAuto: boolean) =>
         usableCapacity: given.usable_capacity,
         marginalEarly: given.marginal_early,
         rehearse: given.rehearse,
+        byApp: given.by_app,
       },
     }),
     arbiterPlus: (given) => ({

@@ -30,6 +30,7 @@ const PARTS = {
   usableCapacity: false,
   marginalEarly: false,
   rehearse: false,
+  byApp: false,
 };
 /** Symphony's ResNet50 (Table 2). */
 const RESNET = linearTable(1053, 5072, 18);

@@ -16,6 +16,7 @@ export interface QueuePlusOptions {
   readonly marginalEarly: boolean;
   readonly feedbackPastTarget: boolean;
   readonly rehearse: boolean;
+  readonly byApp: boolean;
 }
 
 /** No look ahead with more accelerators: what a batch keeps or loses is made up for by the next one that comes free. */

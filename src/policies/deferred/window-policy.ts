@@ -1,9 +1,11 @@
 import { violated } from "../../core/invariant.js";
 import type { ArbiterView, QueueSpec, QueueView, SeparablePolicy } from "../../core/policy.js";
+import type { TimesByKind } from "../by-kind/times-by-kind.js";
 import { definePolicy, type PolicyDefinition, type PolicyDescriptor } from "../descriptor.js";
 import { type GivenOptions, type OptionsOf, type OptionTable, withDefaults } from "../options.js";
 import { QueueLoadShare, RankLoadShare } from "./load-share.js";
 import { type ArbiterPlusOptions, RankArbiter } from "./rank-arbiter.js";
+import { AdaptiveQueue, timesOf, windowSpec } from "./rehearsal/adaptive-queue.js";
 import { Rehearsal } from "./rehearsal/rehearsal.js";
 import { SharedLoad } from "./shared-load.js";
 import { WindowQueue, type WindowRules } from "./window-queue.js";
@@ -42,12 +44,13 @@ export function defineSharedWindowPolicy<const T extends OptionTable>(
   });
 }
 
-/** @param rulesOf a queue. */
+/** @param rulesOf a queue. @param kindsOf what a queue on a stage knows of its kinds; absent: the queues are no stage's. */
 export function sharedWindowPolicy(
   name: string,
   rulesOf: (spec: QueueSpec, key: number) => WindowRules,
   idleDispatch: boolean,
   arbiterPlus: Omit<ArbiterPlusOptions, "load">,
+  kindsOf: (spec: QueueSpec) => TimesByKind | null = () => null,
 ): SeparablePolicy {
   const loads = new SharedLoads();
   return {
@@ -55,15 +58,15 @@ export function sharedWindowPolicy(
     createQueue: (key, spec, core) => {
       const load = loads.of(core);
       const rules = rulesOf(spec, key);
-      const queue = windowQueue(key, spec, core, rules, load);
-      load.rehearsal?.add(key, spec, rules, queue, core);
+      const queue = windowQueue(key, spec, core, rules, load, kindsOf(spec));
+      load.rehearsal?.add(key, queue instanceof AdaptiveQueue ? queue.spec : spec, rules, queue, core);
       return queue;
     },
     createArbiter: (core) => {
       const load = loads.of(core);
       // Heard of by the queues of the same scheduler; those on threads have a load of their own, and rehearse nothing.
-      load.rehearsal = new Rehearsal(core.accelerators, load, (of) =>
-        sharedWindowPolicy(name, of, idleDispatch, arbiterPlus),
+      load.rehearsal = new Rehearsal(core.accelerators, load, (of, kinds) =>
+        sharedWindowPolicy(name, of, idleDispatch, arbiterPlus, kinds),
       );
       return new RankArbiter(core, { idleDispatch, plus: { load, ...arbiterPlus } });
     },
@@ -88,13 +91,20 @@ export function windowQueue(
   key: number,
   spec: QueueSpec,
   core: QueueView,
-  { plus, ...rules }: WindowRules,
+  rules: WindowRules,
   load: SharedLoad | null,
-): WindowQueue {
+  staged: TimesByKind | null = null,
+): WindowQueue | AdaptiveQueue {
   const rehearsal = load?.rehearsal ?? null;
-  if (plus === null) return new WindowQueue(key, spec, core, rules, rehearsal);
-  if (load === null) violated(`queue ${key} must have no part of deferred+`);
-  return new WindowQueue(key, spec, core, { ...rules, plus: { ...plus, load } }, rehearsal);
+  const { plus, groups: _, ...options } = rules;
+  if (plus !== null && load === null) violated(`queue ${key} must have no part of deferred+`);
+  const parts = plus === null ? {} : { plus: { ...plus, load: load! } };
+  const byWindow = (of: QueueSpec) => new WindowQueue(key, of, core, { ...options, ...parts }, rehearsal);
+  if (staged !== null) return new AdaptiveQueue(key, spec, core, byWindow(spec), rules, null, staged, true);
+  if (plus?.byApp !== true) return byWindow(spec);
+  const times = timesOf(spec);
+  const planned = windowSpec(spec, times, core.learns);
+  return new AdaptiveQueue(key, planned, core, byWindow(planned), rules, rehearsal, times, false);
 }
 
 /** What the queues and the arbiter of one scheduler share, or of one thread, by that: one policy object may serve several. */

@@ -50,6 +50,8 @@ export interface WindowQueueOptions {
 export interface WindowRules extends Omit<WindowQueueOptions, "plus"> {
   /** Parts of `deferred+`; null: none. */
   readonly plus: Omit<QueuePlusOptions, "load"> | null;
+  /** Who goes together is chosen by kinds, where they differ: see AdaptiveQueue. Nothing that is configured; a way of serving. */
+  readonly groups?: boolean;
 }
 
 /**
@@ -148,6 +150,11 @@ export class WindowQueue implements Queue {
 
   joined(request: RequestHandle, at: number): void {
     this.waiting.push(request);
+    this.noted(request, at);
+  }
+
+  /** It came, and counts for what is planned, wherever it waits. */
+  noted(request: RequestHandle, at: number): void {
     if (this.rate.observe(at)) this.target = this.computeTarget();
     if (this.recent !== null) {
       this.recent.observe(at);
@@ -157,7 +164,7 @@ export class WindowQueue implements Queue {
   }
 
   /** By other rules from now on: when offers open, who is given up, and whether the parts of `deferred+` are on. */
-  serveBy({ plus, ...rules }: WindowRules, at: number): void {
+  serveBy({ plus, groups: _, ...rules }: WindowRules, at: number): void {
     this.options = rules;
     this.plus = plus === null ? null : this.parts;
     this.plus?.begin();
@@ -171,8 +178,13 @@ export class WindowQueue implements Queue {
   }
 
   returned(request: RequestHandle, alone: boolean, at: number): void {
-    this.waiting.takeBack(request, alone);
+    this.takeBack(request, alone);
     this.refresh(at);
+  }
+
+  /** The same; the caller refreshes it. */
+  takeBack(request: RequestHandle, alone: boolean): void {
+    this.waiting.takeBack(request, alone);
   }
 
   giveAway(to: (request: RequestHandle, alone: boolean) => void): void {

@@ -33,11 +33,3 @@ export function sizesUpTo(sizeMax: number, given?: readonly number[]): number[] 
   for (let size = 1; size < sizeMax; size *= 2) sizes.push(size);
   return [...sizes, sizeMax];
 }
-
-/** All small sizes, larger ones in steps of an eighth. */
-export function denseSizesUpTo(sizeMax: number, given?: readonly number[]): number[] {
-  if (given !== undefined) return given.filter((size) => size <= sizeMax);
-  const sizes: number[] = [];
-  for (let size = 1; size < sizeMax; size += Math.max(1, size >> 3)) sizes.push(size);
-  return [...sizes, sizeMax];
-}

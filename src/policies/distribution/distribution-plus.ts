@@ -1,9 +1,9 @@
-import { ByGroup } from "../by-kind/by-group.js";
+import { ByGroup, denseSizesUpTo, GROUP_OPTIONS } from "../by-kind/by-group.js";
 import { KindQueue } from "../by-kind/kind-queue.js";
 import type { TimesByKind } from "../by-kind/times-by-kind.js";
 import { RankArbiter } from "../deferred/rank-arbiter.js";
 import { definePolicy } from "../descriptor.js";
-import { BATCHING_OPTIONS, createLatency, denseSizesUpTo } from "./distribution-options.js";
+import { BATCHING_OPTIONS, createLatency } from "./distribution-options.js";
 
 /** Past ORLOJ: who goes together is chosen by what their kinds take. */
 export const distributionPlusPolicy = definePolicy({
@@ -17,47 +17,64 @@ export const distributionPlusPolicy = definePolicy({
       type: "number",
       min: 0,
       max: 0.99,
-      default: 0.05,
+      default: GROUP_OPTIONS.hopeless,
       meaning: "A request whose chance to be in time even alone is below this is given up.",
     },
     loss_weight: {
       type: "number",
       min: 0,
       max: 100,
-      default: 1,
+      default: GROUP_OPTIONS.lossWeight,
       meaning: "What a request counts that becomes hopeless while a batch runs, beside one that finishes.",
     },
     sure: {
       type: "number",
       min: 0.01,
       max: 0.999,
-      default: 0.8,
+      default: GROUP_OPTIONS.sure,
       meaning: "Who joins a batch has time until this quantile of what it takes.",
     },
     patience: {
       type: "number",
       min: 0.001,
       max: 1000,
-      default: 0.45,
+      default: GROUP_OPTIONS.patience,
       meaning:
         "Mean time until a request that does not go now is expected to have its next chance, as a part of its SLO. What has time left is " +
         "worth less now.",
+    },
+    patience_of_many: {
+      type: "number",
+      min: 0.0001,
+      max: 1000,
+      default: GROUP_OPTIONS.patienceOfMany,
+      meaning:
+        "The same at most with many accelerators, for each time alone that its SLO holds: the next chance comes soon. With two it is " +
+        "four times this, with four 1.3 times.",
     },
     price: {
       type: "number",
       min: 0,
       max: 1000,
-      default: 1.3,
+      default: GROUP_OPTIONS.price,
       meaning:
         "What time is worth that is spent on a request later, relative to what the largest batch of all kinds makes of it.",
     },
   },
-  create: ({ window_s, batch_sizes, hopeless, loss_weight, patience, price, sure }) => ({
+  create: ({ window_s, batch_sizes, hopeless, loss_weight, patience, price, sure, patience_of_many }) => ({
     name: "distribution+",
     createLatency: createLatency(window_s),
     createQueue: (key, spec, core) => {
       const sizes = denseSizesUpTo(spec.latency.sizeMax, batch_sizes);
-      const options = { sizes, hopeless, lossWeight: loss_weight, patience, price, sure };
+      const options = {
+        sizes,
+        hopeless,
+        lossWeight: loss_weight,
+        patience,
+        patienceOfMany: patience_of_many,
+        price,
+        sure,
+      };
       const times = spec.latency as TimesByKind;
       return new KindQueue(key, spec, core, times, (waiting) => new ByGroup(waiting, times, options));
     },

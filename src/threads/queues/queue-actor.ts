@@ -52,6 +52,8 @@ export class QueueActor implements QueueView {
   readonly batches: BatchTable;
   readonly accelerators: GrantedAccelerators;
   readonly offers: OfferTable;
+  /** What batches took is learnt beside the rank, and told here as a multiple of the profile. */
+  readonly learns = false;
   network: NetworkDelays;
   private readonly options: QueueActorOptions;
   private readonly channels: QueueActorChannels;

@@ -2,11 +2,12 @@ import type { NetworkDelays, Policy, QueueKey, QueueSpec, QueueView } from "../.
 import type { AcceleratorTable } from "../../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../../core/tables/request-table.js";
+import type { TimesByKind } from "../../by-kind/times-by-kind.js";
 import type { SharedLoad } from "../shared-load.js";
 import { staggeredCostUs } from "../target-size.js";
 import type { WindowRules } from "../window-queue.js";
 import { Stage } from "./stage.js";
-import { WAYS } from "./ways.js";
+import { PLAIN_WAYS, WAYS } from "./ways.js";
 
 /** A rehearsal is of so many arrivals at the least and at the most, and of this many times the longest SLO between. */
 const ROWS_MIN = 64;
@@ -39,15 +40,26 @@ const BEHIND_MAX = 0.1;
 /** With more queues nothing is rehearsed: what is done then stays. */
 const QUEUES_MAX = 256;
 
-const COLUMNS = 4;
+const COLUMNS = 5;
 const KEY = 0;
 const AT = 1;
 const DEADLINE = 2;
 const DUE_BY = 3;
+const KIND = 4;
+/** Steps of a sequence that fills (0, 1) evenly, as a part of 2^32: the golden section. */
+const GOLDEN = 0x9e3779b1;
+
+/** Of queues with these rules, and kinds that differ (null: they do not). */
+type CreatePolicy = (
+  rulesOf: (spec: QueueSpec) => WindowRules,
+  kindsOf: (spec: QueueSpec) => TimesByKind | null,
+) => Policy;
 
 /** A queue that can be served in several ways. */
 export interface Rehearsed {
   serveBy(rules: WindowRules, at: number): void;
+  /** What is known of its kinds, where they differ. */
+  readonly kinds?: TimesByKind | null;
 }
 
 interface Member {
@@ -99,19 +111,18 @@ export class Rehearsal {
   private offeredBefore = 0;
   private arrivals = 0;
   private way = 0;
+  /** How many of WAYS are rehearsed. */
+  private ways = PLAIN_WAYS;
+  /** Arrivals written down before the present rehearsal: what each takes alone is drawn by its number. */
+  private numbered = 0;
   private servedSince = Number.NEGATIVE_INFINITY;
   /** Of the scheduler's queues; null before the first. */
   private core: QueueView | null = null;
   private readonly accelerators: AcceleratorTable;
   private readonly load: SharedLoad;
-  private readonly createPolicy: (rulesOf: (spec: QueueSpec) => WindowRules) => Policy;
+  private readonly createPolicy: CreatePolicy;
 
-  /** @param createPolicy of queues with these rules. */
-  constructor(
-    accelerators: AcceleratorTable,
-    load: SharedLoad,
-    createPolicy: (rulesOf: (spec: QueueSpec) => WindowRules) => Policy,
-  ) {
+  constructor(accelerators: AcceleratorTable, load: SharedLoad, createPolicy: CreatePolicy) {
     this.accelerators = accelerators;
     this.load = load;
     this.createPolicy = createPolicy;
@@ -121,14 +132,29 @@ export class Rehearsal {
     this.core = core;
     const asks = own.plus?.rehearse === true;
     this.members.set(key, { queue: asks ? queue : null, spec, own, staged: -1 });
+    const before = this.way;
     this.begin();
-    if (!asks) return;
-    this.load.isOn = WAYS[this.way]!.hasParts;
-    queue.serveBy(WAYS[this.way]!.rulesOf(own, spec.sloUs), 0);
+    if (this.way !== before) this.serve(0);
+    else if (asks) {
+      this.load.isOn = WAYS[this.way]!.hasParts;
+      queue.serveBy(WAYS[this.way]!.rulesOf(own, spec.sloUs), 0);
+    }
   }
 
   removed(key: QueueKey): void {
     if (this.members.delete(key)) this.begin();
+  }
+
+  /** A queue knows now that its kinds differ, or that they do not any more. */
+  kindsChanged(at: number): void {
+    this.begin();
+    this.serve(at);
+  }
+
+  private serve(at: number): void {
+    const { hasParts, rulesOf } = WAYS[this.way]!;
+    this.load.isOn = hasParts;
+    for (const { queue, spec, own } of this.members.values()) queue?.serveBy(rulesOf(own, spec.sloUs), at);
   }
 
   /** The queue was sent a request. */
@@ -160,6 +186,10 @@ export class Rehearsal {
 
   /** Other queues than before: what they do to each other is not known. */
   private begin(): void {
+    const hasKinds = [...this.members.values()].some(({ queue }) => (queue?.kinds ?? null) !== null);
+    this.ways = hasKinds ? WAYS.length : PLAIN_WAYS;
+    // Until something was seen, what loses least: windows, or groups where kinds differ.
+    if (this.servedSince === Number.NEGATIVE_INFINITY || this.way >= this.ways) this.way = hasKinds ? PLAIN_WAYS : 0;
     this.isAsked = this.members.size <= QUEUES_MAX && [...this.members.values()].some(({ queue }) => queue !== null);
     this.stages = [];
     this.count = 0;
@@ -187,6 +217,7 @@ export class Rehearsal {
     rows[offset + KEY] = key;
     rows[offset + AT] = at;
     rows[offset + DEADLINE] = latestEndAt + responseUs;
+    rows[offset + KIND] = requests.kind[request]!;
     rows[offset + DUE_BY] = dueAt === latestEndAt ? Number.POSITIVE_INFINITY : dueAt + responseUs;
     const isLong = at - this.fromAt >= this.windowSlos * this.longestUs && this.count >= ROWS_MIN;
     if (!isLong && this.count < ROWS_MAX) return;
@@ -205,16 +236,20 @@ export class Rehearsal {
       this.countsFrom = WARMUP_SLOS * this.longestUs;
       const list = [...members.values()];
       this.worth = new Float64Array(list.length);
-      this.stages = WAYS.map((way) => {
+      const kinds = new Map(list.map(({ queue, spec }) => [spec, queue?.kinds ?? null]));
+      this.stages = WAYS.slice(0, this.ways).map((way) => {
         const rules = new Map(
           list.map(({ queue, spec, own }) => {
             const { plus, ...rest } = queue === null ? own : way.rulesOf(own, spec.sloUs);
-            return [spec, { ...rest, plus: plus === null ? null : { ...plus, rehearse: false } }] as const;
+            return [spec, { ...rest, plus: plus && { ...plus, rehearse: false, byApp: false } }] as const;
           }),
         );
-        const policy = this.createPolicy((spec) => rules.get(spec)!);
+        const policy = this.createPolicy(
+          (spec) => rules.get(spec)!,
+          (spec) => kinds.get(spec)!,
+        );
         const stage = new Stage(policy, core.network, accelerators.capacity, this.worth);
-        for (const member of list) member.staged = stage.addQueue(member.spec);
+        for (const member of list) member.staged = stage.addQueue(member.spec, kinds.get(member.spec)!);
         return stage;
       });
     }
@@ -238,7 +273,16 @@ export class Rehearsal {
       const { staged } = members.get(rows[offset + KEY]!)!;
       const stagedAt = rows[offset + AT]! + shift;
       const counts = stagedAt >= this.countsFrom;
-      stage.arrive(staged, rows[offset + DEADLINE]! + shift, rows[offset + DUE_BY]! + shift, stagedAt, counts);
+      const draw = (Math.imul(this.numbered + this.row, GOLDEN) >>> 0) / 2 ** 32;
+      stage.arrive(
+        staged,
+        rows[offset + DEADLINE]! + shift,
+        rows[offset + DUE_BY]! + shift,
+        stagedAt,
+        counts,
+        rows[offset + KIND]!,
+        draw,
+      );
       if (counts && this.stage === 0) {
         this.offered += worth[staged]!;
         this.arrivals++;
@@ -260,13 +304,14 @@ export class Rehearsal {
     }
     const lengthUs = this.toAt - this.fromAt;
     this.stagedAt += lengthUs + 1;
+    this.numbered += this.count;
     this.count = 0;
     if (this.arrivals === 0) {
       this.restUntil = at;
       return;
     }
     let best = this.way;
-    for (let way = 0; way < WAYS.length; way++) if (earned[way]! > earned[best]!) best = way;
+    for (let way = 0; way < this.ways; way++) if (earned[way]! > earned[best]!) best = way;
     const least = (MARGIN + SPREAD / Math.sqrt(this.arrivals)) * this.offered;
     const isBetter = earned[best]! - earned[this.way]! > least;
     this.rests = isBetter ? 0 : Math.min(REST_MAX, this.rests === 0 ? 1 : this.rests * REST_GROWTH);
@@ -280,7 +325,6 @@ export class Rehearsal {
     if (!isBetter) return;
     this.way = best;
     this.servedSince = at;
-    this.load.isOn = WAYS[best]!.hasParts;
-    for (const { queue, spec, own } of this.members.values()) queue?.serveBy(WAYS[best]!.rulesOf(own, spec.sloUs), at);
+    this.serve(at);
   }
 }

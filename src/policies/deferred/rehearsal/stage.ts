@@ -5,6 +5,7 @@ import type { NetworkDelays, Policy, QueueKey, QueueSpec } from "../../../core/p
 import { type CommandSink, Scheduler } from "../../../core/scheduler.js";
 import type { AcceleratorTable } from "../../../core/tables/accelerator-table.js";
 import { PLAIN, type RequestTraits } from "../../../core/tables/request-table.js";
+import type { TimesByKind } from "../../by-kind/times-by-kind.js";
 
 /** Most requests that wait and run at once; one more counts as lost. */
 const REQUESTS_MAX = 16_384;
@@ -20,6 +21,10 @@ export class Stage implements CommandSink {
   private readonly accelerators: EmulatedAccelerators;
   private readonly worth: Float64Array;
   private readonly traits: { -readonly [Field in keyof RequestTraits]: RequestTraits[Field] } = { ...PLAIN };
+  /** By queue: what batches truly take, by their members; null: as planned. */
+  private readonly kinds: (TimesByKind | null)[] = [];
+  /** By request: its time alone, where its queue has kinds. */
+  private readonly aloneUs = new Float64Array(REQUESTS_MAX);
   /** By queue. */
   private readonly delays: NetworkDelays[] = [];
   private now = 0;
@@ -37,8 +42,10 @@ export class Stage implements CommandSink {
     });
   }
 
-  addQueue(spec: QueueSpec): QueueKey {
-    return this.scheduler.addQueue(spec);
+  addQueue(spec: QueueSpec, kinds: TimesByKind | null = null): QueueKey {
+    const key = this.scheduler.addQueue(spec);
+    this.kinds[key] = kinds;
+    return key;
   }
 
   /** The accelerators and the times of batches are these from now on. */
@@ -60,18 +67,27 @@ export class Stage implements CommandSink {
     }
   }
 
-  /** All that happens before `at`, then the arrival. @param deadline the client's. @param counts whether it earns something. */
-  arrive(key: QueueKey, deadline: number, dueBy: number, at: number, counts: boolean): void {
+  /**
+   * All that happens before `at`, then the arrival. @param deadline the client's. @param counts whether it earns something.
+   * @param draw in [0, 1): the quantile of its kind's times that it takes alone, where its queue has kinds.
+   */
+  arrive(
+    key: QueueKey,
+    deadline: number,
+    dueBy: number,
+    at: number,
+    counts: boolean,
+    kind = PLAIN.kind,
+    draw = 0,
+  ): void {
+    const { scheduler, traits } = this;
+    const kinds = this.kinds[key]!;
     this.runTo(at);
-    this.traits.dueBy = dueBy;
-    this.scheduler.arrive(
-      key,
-      counts ? 1 : 0,
-      at,
-      deadline,
-      at,
-      dueBy === Number.POSITIVE_INFINITY ? PLAIN : this.traits,
-    );
+    traits.dueBy = dueBy;
+    traits.kind = kind;
+    const isPlain = dueBy === Number.POSITIVE_INFINITY && kinds === null;
+    const hasEntered = scheduler.arrive(key, counts ? 1 : 0, at, deadline, at, isPlain ? PLAIN : traits);
+    if (hasEntered && kinds !== null) this.aloneUs[scheduler.requests.lastAdded] = kinds.aloneQuantileUs(kind, draw);
   }
 
   private runTo(at: number): void {
@@ -96,8 +112,18 @@ export class Stage implements CommandSink {
   }
 
   dispatch(batch: number, accelerator: number, at: number): void {
-    const { batches } = this.scheduler;
-    this.accelerators.run(accelerator, batch, batches.execAt[batch]!, batches.execUs[batch]!, at);
+    const { execAt } = this.scheduler.batches;
+    this.accelerators.run(accelerator, batch, execAt[batch]!, this.trueUs(batch, accelerator), at);
+  }
+
+  private trueUs(batch: number, accelerator: number): number {
+    const { batches, requests, accelerators } = this.scheduler;
+    const kinds = this.kinds[batches.queue[batch]!]!;
+    if (kinds === null) return batches.execUs[batch]!;
+    let longestUs = 0;
+    for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!)
+      longestUs = Math.max(longestUs, this.aloneUs[member]!);
+    return Math.ceil(kinds.batchUs(batches.executedSize[batch]!, longestUs) * accelerators.scale[accelerator]!);
   }
 
   end(request: number, outcome: number): void {

@@ -3,6 +3,8 @@ import type { WindowRules } from "../window-queue.js";
 
 interface Way {
   readonly name: string;
+  /** Asked for only where some queue has requests of unlike kinds. */
+  readonly needsKinds?: true;
   /** The parts of `deferred+` are on. */
   readonly hasParts: boolean;
   /** @param own of a queue, as it is configured. @param sloUs the promise of its model. */
@@ -33,4 +35,13 @@ export const WAYS: readonly Way[] = [
       plus: null,
     }),
   },
+  {
+    name: "groups",
+    needsKinds: true,
+    hasParts: false,
+    rulesOf: (own) => ({ ...own, opens: "frontrun", drop: "window", plus: null, groups: true }),
+  },
 ];
+
+/** Those that need no kinds, which come first. */
+export const PLAIN_WAYS = WAYS.filter(({ needsKinds }) => !needsKinds).length;
