@@ -245,7 +245,7 @@ export class Simulation implements GroupSink {
       const tag = requests.tag[member]!;
       const kind = requests.kind[member]!;
       const us = System.isPart(tag) ? this.pipelines!.aloneUs(tag, model, kind) : truth.aloneUs(model, kind, tag, 0);
-      longestUs = Math.max(longestUs, us);
+      longestUs = Math.max(longestUs, us * truth.factorAt(model, kind, requests.arrivalAt[member]!));
     }
     return truth.batchUs(model, batches.executedSize[batch]!, longestUs);
   }

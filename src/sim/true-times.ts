@@ -50,6 +50,11 @@ export class TrueTimes {
     return this.models[model]!.aloneUs(app, number, path);
   }
 
+  /** How many times as long as `aloneUs` a request of the app takes that arrived at this moment. */
+  factorAt(model: number, app: number, arrivalAt: number): number {
+    return this.models[model]!.factorAt(app, arrivalAt);
+  }
+
   /** Time of a batch whose longest member alone takes `longestUs`, on an accelerator of scale 1. */
   batchUs(model: number, size: number, longestUs: number): number {
     return this.models[model]!.batchUs(size, longestUs);
@@ -89,6 +94,10 @@ class ModelTimes {
 
   aloneUs(app: number, number: number, path: number): number {
     return this.drawn(this.times, app, number, path);
+  }
+
+  factorAt(app: number, arrivalAt: number): number {
+    return this.apps[app]!.steps?.findLast(({ at }) => at <= arrivalAt)?.factor ?? 1;
   }
 
   batchUs(size: number, longestUs: number): number {

@@ -236,6 +236,11 @@ test.each<[string, string, string]>([
     "apps: [{ name: a, time: { constant_ms: 0 } }]",
     "models[0].apps[0].time.constant_ms: must be greater than 0; was 0",
   ],
+  [
+    "steps that go back",
+    "apps: [{ name: a, time: { constant_ms: 1 }, steps: [{ at_s: 9, factor: 2 }, { at_s: 9, factor: 3 }] }]",
+    "models[0].apps[0].steps[1].at_s: must be greater than the step before (9); was 9",
+  ],
   ["batch_time without apps", "batch_time: { c0_ms: 1, c1: 1 }", "models[0].batch_time: goes only with apps"],
   ["a file that is not there", "apps: [{ name: a, time: { file: none.csv } }]", "none.csv"],
 ])("%s: refused", (_, apps, says) => {

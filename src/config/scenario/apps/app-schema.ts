@@ -3,7 +3,10 @@ import { z } from "zod";
 import { nameSchema } from "../name.js";
 
 const MS_MAX = 3_600_000;
+/** No run is longer. */
+const SECONDS_MAX = 31 * 86_400;
 const APPS_MAX = 1000;
+const STEPS_MAX = 1000;
 const ms = z.number().min(0).max(MS_MAX);
 const spread = {
   mean_ms: z.number().gt(0).max(MS_MAX).describe("Mean, milliseconds."),
@@ -65,6 +68,23 @@ export const apps = z
         .optional()
         .describe("What a request is worth that finishes. Where an app says so, reports have utility. Default 1."),
       time: time.describe("True time of a request alone, drawn by the seed: one of these distributions."),
+      steps: z
+        .array(
+          z.strictObject({
+            at_s: z.number().min(0).max(SECONDS_MAX).describe("Seconds from the start of the run; ascending."),
+            factor: z
+              .number()
+              .gt(0)
+              .max(1000)
+              .describe("Requests that arrive from then on take this many times `time`."),
+          }),
+        )
+        .min(1)
+        .max(STEPS_MAX)
+        .optional()
+        .describe(
+          "Changes of the app's true times. What `profiled` and `planning` say is known, and bounds, are of `time` itself.",
+        ),
     }),
   )
   .min(1)

@@ -12,6 +12,8 @@ export interface ExpandedApp {
   /** Absent: 1, and no report of utility. */
   readonly utility?: number;
   readonly time: TimeMixture;
+  /** Moments of arrival, ascending, from which on requests take so many times `time`. Absent: none. */
+  readonly steps?: readonly { readonly at: number; readonly factor: number }[];
 }
 
 /** Violations that the schema cannot say. */
@@ -22,10 +24,16 @@ export function checkApps(model: ScenarioModel, path: FieldPath, issues: IssueLi
       issues.add([...path, "batch_time"], "goes only with apps: there are no times to take the longest of");
     return;
   }
-  for (const [index, { name, time }] of apps.entries()) {
-    const at = (...more: string[]): FieldPath => [...path, "apps", index, ...more];
+  for (const [index, { name, time, steps = [] }] of apps.entries()) {
+    const at = (...more: (string | number)[]): FieldPath => [...path, "apps", index, ...more];
     if (apps.findIndex((app) => app.name === name) !== index)
       issues.add(at("name"), `must be unique in the model; was "${name}" twice`);
+    for (let step = 1; step < steps.length; step++)
+      if (steps[step]!.at_s <= steps[step - 1]!.at_s)
+        issues.add(
+          at("steps", step, "at_s"),
+          `must be greater than the step before (${steps[step - 1]!.at_s}); was ${steps[step]!.at_s}`,
+        );
     if (!("histogram" in time)) continue;
     const { edges_ms: edges, weights } = time.histogram;
     if (weights.length !== edges.length - 1)
@@ -46,11 +54,12 @@ export function checkApps(model: ScenarioModel, path: FieldPath, issues: IssueLi
 
 /** @param filed values (ms) of a file that an app names. */
 export function expandApps(apps: readonly ScenarioApp[], filed: (file: string) => readonly number[]): ExpandedApp[] {
-  return apps.map(({ name, share, utility, time }) => ({
+  return apps.map(({ name, share, utility, time, steps }) => ({
     name,
     share,
     ...(utility === undefined ? {} : { utility }),
     time: mixture(partsOf(time, filed)),
+    ...(steps === undefined ? {} : { steps: steps.map(({ at_s, factor }) => ({ at: at_s * 1e6, factor })) }),
   }));
 }
 
