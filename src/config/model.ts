@@ -92,6 +92,8 @@ export interface ModelSpec {
   readonly queueBytesMax: number;
   readonly emulated: EmulatedSpec | null;
   readonly apps: readonly string[];
+  /** Requests of different buckets of the padded input: share batches, or do not. Absent: as the group's policy likes it. */
+  readonly sizes?: "apart" | "together";
   /** Anything else of config.pbtxt worth showing in /config. */
   readonly parameters: Readonly<Record<string, string>>;
   /** What its files ask for and do not get, a sentence each. Absent: nothing. */

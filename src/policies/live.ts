@@ -11,6 +11,7 @@ import { eagerPolicy } from "./deferred/eager.js";
 import { timeoutPolicy } from "./deferred/timeout.js";
 import { sharedWindowPolicy, type WindowDescriptor } from "./deferred/window-policy.js";
 import type { WindowRules } from "./deferred/window-queue.js";
+import { decodeKinds } from "./known-kinds.js";
 
 /** Policies that queues of one group may mix. */
 const MIXED = [
@@ -34,6 +35,7 @@ export interface LiveQueueSpec extends QueueSpec {
 export const liveSpec = (spec: QueueSpec, numbers: Float64Array): LiveQueueSpec => ({
   ...spec,
   window: decodeWindow(numbers, 0),
+  ...decodeKinds(numbers.subarray(WINDOW_NUMBERS)),
 });
 
 /** Every queue added must be a LiveQueueSpec. */

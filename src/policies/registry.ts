@@ -72,6 +72,10 @@ export const createPolicy = (name: string, options: Readonly<Record<string, unkn
 export const groupPolicy = ({ policy }: { readonly policy?: NamedPolicy }): Policy =>
   policy === undefined ? livePolicy() : createPolicy(policy.name, policy.options);
 
+/** Whether the group's policy knows what batches take by the kinds of who is in them. */
+export const plansByKind = (group: { readonly policy?: NamedPolicy }): boolean =>
+  group.policy !== undefined && groupPolicy(group).createLatency !== undefined;
+
 /**
  * @param name of a policy that can run on many threads, or LIVE_ON_THREADS: the live server's, whose queues bring their own rules.
  * @throws InvariantViolation when queues and arbiter of the policy must share one thread.

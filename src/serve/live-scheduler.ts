@@ -1,5 +1,5 @@
 import type { LogGroup } from "../core/event-log.js";
-import type { NetworkDelays } from "../core/policy.js";
+import type { NetworkDelays, QueueSpec } from "../core/policy.js";
 import type { RequestTraits } from "../core/tables/request-table.js";
 import type { WindowRules } from "../policies/deferred/window-queue.js";
 import type { Clock } from "../wire/clock/clock.js";
@@ -60,7 +60,7 @@ export interface LiveSchedulerOptions {
   readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
 }
 
-export interface QueueRecord {
+export interface QueueRecord extends Pick<QueueSpec, "kinds" | "batchTime"> {
   readonly group: number;
   readonly queue: number;
   readonly sloUs: number;

@@ -48,6 +48,7 @@ describe("rubato.yaml", () => {
       },
       outputs: { y: { datatype: "FP32", shape: [-1], batch_axis: 0, unpad: { axis: 1, of: "ids", scale: 0.5 } } },
       apps: ["a", "b"],
+      sizes: "apart",
     };
     expect(parse(JSON.stringify(given))).toEqual(given);
     const emulated = { platform: "rubato_emulated", emulated: { alpha_ms: 1, beta_ms: 5 } };

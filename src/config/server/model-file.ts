@@ -156,6 +156,14 @@ export const modelFileSchema = z.strictObject({
   inputs: z.record(z.string(), input).default({}).describe("By name, what the model file does not say of an input."),
   outputs: z.record(z.string(), output).default({}).describe("By name, what the model file does not say of an output."),
   emulated: emulated.optional().describe("Times of an emulated model."),
+  sizes: z
+    .enum(["apart", "together"])
+    .optional()
+    .describe(
+      "Requests of different buckets of the one input that is padded. together: they share batches, each padded to its longest, and the " +
+        "bucket is the kind of a request that names no app (at most 12 kinds, size<=N). apart: a queue for each bucket. Default: together " +
+        "where the group's policy knows times by kind (distribution, distribution+), else apart.",
+    ),
   apps: z
     .array(z.string().refine(isAppName, `must be ${APP_NAME_BOUND}`))
     .max(APPS_MAX)

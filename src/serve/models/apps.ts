@@ -22,6 +22,8 @@ export class Apps {
   private readonly traits = new Map<string, RequestTraits>();
   /** By kind. */
   private readonly names: string[] = [DEFAULT];
+  /** Kinds of requests that name no app, by their size: at most each bound, ascending. */
+  private sizes: readonly { readonly bound: number; readonly traits: RequestTraits }[] = [];
   private isFull = false;
 
   /** @param beyondLimit counts requests whose app has no kind of its own. */
@@ -34,6 +36,29 @@ export class Apps {
   /** Those of its `rubato.yaml`; known ones keep their kinds. */
   declare(names: readonly string[]): void {
     for (const name of names) if (!this.traits.has(name)) this.add(name);
+  }
+
+  /** Requests that name no app are told apart by their size: at most each of these, ascending. */
+  declareSizes(bounds: readonly number[]): void {
+    this.sizes = bounds.map((bound) => {
+      const name = `size<=${bound}`;
+      return { bound, traits: this.traits.get(name) ?? this.add(name) };
+    });
+  }
+
+  /** What the scheduler is told of a request that names no app. */
+  traitsOfSize(size: number): RequestTraits {
+    return this.sizes.find(({ bound }) => size <= bound)?.traits ?? PLAIN;
+  }
+
+  /** By kind. */
+  get kindNames(): readonly string[] {
+    return this.names;
+  }
+
+  /** Size up to which requests of a kind are; null: it is no size. */
+  sizeOf(kind: number): number | null {
+    return this.sizes.find(({ traits }) => traits.kind === kind)?.bound ?? null;
   }
 
   /**

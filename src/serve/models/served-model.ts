@@ -40,6 +40,8 @@ export class ServedModel {
   readonly group: AcceleratorGroup;
   readonly cells: ModelCells;
   readonly apps: Apps;
+  /** Requests of different buckets share batches. */
+  readonly areSizesTogether: boolean;
   readonly meter: DelayMeter;
   readonly queues = new Map<string, ServedQueue>();
   /** Requests not ended; those of them that wait; bytes of all of them; batches on accelerators. */
@@ -60,6 +62,7 @@ export class ServedModel {
     cells: ModelCells,
     apps: Apps,
     before: ServedModel | null = null,
+    areSizesTogether = false,
   ) {
     this.counts = before?.counts ?? new ModelCounts();
     this.spec = spec;
@@ -67,6 +70,7 @@ export class ServedModel {
     this.group = group;
     this.cells = cells;
     this.apps = apps;
+    this.areSizesTogether = areSizesTogether;
     const slackUs = spec.sloUs === null ? undefined : spec.sloUs - times.us(1, null);
     this.meter = new DelayMeter(group.network, slackUs);
   }

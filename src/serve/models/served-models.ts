@@ -1,6 +1,7 @@
 import { measuredTable } from "../../core/latency/latency.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { LIVE_DEFAULTS, type LiveDefaults, liveWindow } from "../../policies/live.js";
+import { plansByKind } from "../../policies/registry.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Refusal } from "../endings.js";
 import type { AcceleratorGroup } from "../groups/accelerator-group.js";
@@ -8,8 +9,10 @@ import type { LiveScheduler } from "../live-scheduler.js";
 import type { Log } from "../observation/log.js";
 import type { Metrics } from "../observation/metrics.js";
 import { Apps } from "./apps.js";
+import { knownBeforehand } from "./known-beforehand.js";
 import { RunRatio } from "./run-ratio.js";
 import { ServedModel, type ServedQueue } from "./served-model.js";
+import { sizesTogether } from "./sizes.js";
 
 export interface ServedModelsOptions {
   readonly log: Log;
@@ -73,7 +76,9 @@ export class ServedModels {
     const apps = this.apps.get(spec.name) ?? new Apps(spec.name, cells.appsBeyondLimit, this.options.log);
     this.apps.set(spec.name, apps);
     apps.declare(spec.apps);
-    const model = new ServedModel(spec, times, group, cells, apps, before);
+    const sizes = sizesTogether(spec, plansByKind(group.spec));
+    if (sizes !== null) apps.declareSizes(sizes);
+    const model = new ServedModel(spec, times, group, cells, apps, before, sizes !== null);
     this.models.add(model);
     return model;
   }
@@ -156,6 +161,7 @@ export class ServedModels {
       lengthMax: spec.queueRequestsMax,
       window: liveWindow(spec.policy, spec.policyOptions, spec.sloUs, this.options.policyDefaults ?? LIVE_DEFAULTS),
       timesUs,
+      ...(plansByKind(model.group.spec) ? knownBeforehand(model, rows, extent) : {}),
     });
     if (!isAdded) {
       this.freeQueues.push(queue.id);

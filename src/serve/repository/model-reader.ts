@@ -1,6 +1,8 @@
 /** One model of the repository: its files read and held against each other, and what follows from them. */
+
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
+import { paddedBuckets } from "../../config/buckets.js";
 import { type AcceleratorGroupSpec, type EmulatedSpec, GROUP_AUTO, type ModelSpec } from "../../config/model.js";
 import {
   DEFAULT_TIMEOUT_MS,
@@ -167,6 +169,10 @@ class SpecReader {
     };
     const problems: string[] = [];
     const { inputs, outputs, batches, unbatched } = mergeTensors(sources, problems);
+    if (file.sizes === "together" && paddedBuckets({ inputs }) === null)
+      problems.push(
+        `${fileName}: sizes: together needs one input with mode pad, masks aside; has ${inputs.filter(({ variable }) => variable?.mode === "pad").length}`,
+      );
     if (problems.length > 0) throw new ModelFileError(problems);
     const fixed = file.batch_fixed ?? null;
     const wanted = file.batch_max ?? (triton !== null && triton.maxBatchSize > 0 ? triton.maxBatchSize : undefined);
@@ -196,6 +202,7 @@ class SpecReader {
       queueBytesMax: file.queue.bytes_max,
       emulated: isEmulated ? emulatedSpec(file) : null,
       apps: file.apps,
+      ...(file.sizes === undefined ? {} : { sizes: file.sizes }),
       parameters: tritonParameters(triton),
       ...(warnings.length === 0 ? {} : { warnings }),
     };

@@ -29,9 +29,13 @@ export class Entry {
     const rows = validateInputs(spec, inputs);
     validateOutputs(spec, call.outputs);
     const enter = (valueKeys: ReadonlyMap<string, string>): (() => void) => {
-      const { key, extent } = shareGroup(spec, inputs, valueKeys);
+      const { key, extent } = shareGroup(spec, inputs, valueKeys, model.areSizesTogether);
       const reshaped = inputs === call.inputs ? call : { ...call, inputs };
-      return this.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
+      if (!model.areSizesTogether || extent === null)
+        return this.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
+      const isOfSize = call.traits === undefined && call.parameters.app === undefined;
+      const told = isOfSize ? { ...reshaped, traits: model.apps.traitsOfSize(extent) } : reshaped;
+      return this.requests.infer(model, told, { key, rows, extent: null }, toClientShapes(spec, handler));
     };
     const values = inputValues(spec, inputs);
     const first = values.next();

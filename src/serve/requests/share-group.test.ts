@@ -22,6 +22,13 @@ describe("share group", () => {
     expect(shareGroup(text, [ids(17)]).extent).toBe(32);
   });
 
+  test("where sizes are together lengths of any bucket share, and what each runs with alone is told", () => {
+    const [short, long] = [ids(3), ids(64)].map((tensor) => shareGroup(text, [tensor], new Map(), true));
+    expect(short!.key).toBe(long!.key);
+    expect([short!.extent, long!.extent]).toEqual([16, 64]);
+    expect(() => shareGroup(text, [ids(65)], new Map(), true)).toThrow("at most 64; was 65");
+  });
+
   test("a mask given and a mask left out share; a mask of another length is refused", () => {
     const mask = int64("mask", [1, 3], [1, 1, 0]);
     expect(shareGroup(text, [ids(3), mask]).key).toBe(shareGroup(text, [ids(3)]).key);

@@ -9,7 +9,7 @@ import { valueKey } from "./values/input-values.js";
 export interface ShareGroup {
   /** Two requests of one model may share a batch if and only if their keys are equal. */
   readonly key: string;
-  /** What the run will have along the variable axis (the bucket, or the request's own extent); null where there is none. */
+  /** What a run of it alone will have along the variable axis (the bucket, or the request's own extent); null where there is none. */
   readonly extent: number | null;
 }
 
@@ -19,6 +19,7 @@ const NONE: ReadonlyMap<string, string> = new Map();
  * Also refuses what would spoil a batch for its other members, since they would fail with it.
  *
  * @param valueKeys of inputs without a batch axis, as far as they have been made (input-values.ts).
+ * @param areSizesTogether requests of different buckets share batches, which are padded to the longest.
  * @throws ServingError invalid-argument, naming input, bound and value: a wrong number of bytes, an extent beyond the last bucket, a wrong
  *   number of axes, rows that differ between inputs, a mask that does not match what it masks.
  */
@@ -26,6 +27,7 @@ export function shareGroup(
   spec: ModelSpec,
   inputs: readonly Tensor[],
   valueKeys: ReadonlyMap<string, string> = NONE,
+  areSizesTogether = false,
 ): ShareGroup {
   const parts: string[] = [];
   let extent: number | null = null;
@@ -54,7 +56,8 @@ export function shareGroup(
       extent ??= own;
       ownExtent ??= tensor.shape[input.variable!.axis]!;
     }
-    if (input.mask !== true) parts.push(shapeKey(input, tensor, own));
+    const isOpen = areSizesTogether && input.variable?.mode === "pad";
+    if (input.mask !== true) parts.push(shapeKey(input, tensor, isOpen ? null : own));
     if (input.batchAxis === null && spec.batchSizeMax > 0)
       parts.push(valueKeys.get(input.name) ?? atOnce(valueKey(tensor)));
   }

@@ -26,6 +26,7 @@ import { violated } from "../../core/invariant.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { type CommandSink, Scheduler } from "../../core/scheduler.js";
 import { PLAIN } from "../../core/tables/request-table.js";
+import { encodeKinds } from "../../policies/known-kinds.js";
 import { encodeWindow, liveSpec, WINDOW_NUMBERS } from "../../policies/live.js";
 import { groupPolicy } from "../../policies/registry.js";
 import {
@@ -141,12 +142,16 @@ export class SchedulerLoop {
     this.say(LOG_NETWORK, this.queueGroup[queue]!, controlUs, dataUsPerRequest, responseUs, queue);
   }
 
-  addQueue({ group, queue, sloUs, lengthMax, window, timesUs }: QueueRecord): boolean {
+  addQueue(queueRecord: QueueRecord): boolean {
+    const { group, queue, sloUs, lengthMax, window, timesUs } = queueRecord;
     this.queueGroup[queue] = group;
-    const numbers = new Float64Array(WINDOW_NUMBERS + timesUs.length);
+    const known = encodeKinds(queueRecord);
+    const ofPolicy = WINDOW_NUMBERS + known.length;
+    const numbers = new Float64Array(ofPolicy + timesUs.length);
     encodeWindow(window, numbers, 0);
-    numbers.set(Array.from(timesUs), WINDOW_NUMBERS);
-    this.say(LOG_QUEUE_ADDED, group, queue, sloUs, lengthMax, timesUs.length, WINDOW_NUMBERS);
+    numbers.set(known, WINDOW_NUMBERS);
+    numbers.set(Array.from(timesUs), ofPolicy);
+    this.say(LOG_QUEUE_ADDED, group, queue, sloUs, lengthMax, timesUs.length, ofPolicy);
     for (let at = 0; at < numbers.length; at += ROW_NUMBERS)
       this.say(LOG_NUMBERS, group, numbers[at]!, numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4]);
     return true;
