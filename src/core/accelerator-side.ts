@@ -67,12 +67,15 @@ export class AcceleratorSide {
     return this.accelerators.isOnTrial(accelerator) && this.accelerators.trialSent(accelerator);
   }
 
-  /** The batch ended well after `measuredUs`. @returns true when plans must be made anew. */
-  measured(batch: BatchId, key: QueueKey, measuredUs: number, at: number): boolean {
+  /**
+   * The batch ended well after `measuredUs`. @param isByKind its size alone says nothing of that; see Queue.isByKind.
+   * @returns true when plans must be made anew.
+   */
+  measured(batch: BatchId, key: QueueKey, measuredUs: number, at: number, isByKind = false): boolean {
     const { batches } = this;
     return (
       this.options.learn &&
-      this.learner.measured(batches.accelerator[batch]!, key, batches.executedSize[batch]!, measuredUs, at)
+      this.learner.measured(batches.accelerator[batch]!, key, batches.executedSize[batch]!, measuredUs, at, isByKind)
     );
   }
 

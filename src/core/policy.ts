@@ -234,6 +234,8 @@ export interface Queue {
    * one and which kinds to run again alone. Null: nothing yet.
    */
   readonly kindTimes?: LatencyModel | null;
+  /** Its batches are planned by that: what they take tells nothing of the profile, nor of the accelerator. */
+  readonly isByKind?: boolean;
   arrived(request: RequestHandle, at: number): void;
   /**
    * It waits here from now on, and `refresh` follows: one for all that came together. Separable policies have it; `arrived` is

@@ -210,8 +210,9 @@ export class Scheduler implements CoreView {
     const isRelearnt = this.tellLatency(batch, endAt - startAt);
     if (this.shadows !== null) this.noteSlack(batch, endAt);
     this.queueSide.finished(batch, startAt, endAt, at);
-    const isReplanned =
-      this.acceleratorSide.measured(batch, this.batches.queue[batch]!, endAt - startAt, at) || isRelearnt;
+    const key = this.batches.queue[batch]!;
+    const isByKind = this.queueSide.queues[key]?.isByKind === true;
+    const isReplanned = this.acceleratorSide.measured(batch, key, endAt - startAt, at, isByKind) || isRelearnt;
     this.free(batch, endAt, at);
     if (isReplanned) this.queueSide.planChanged(at);
   }

@@ -39,11 +39,18 @@ export class Learner {
     this.scaleBefore = new Float64Array(accelerators.capacity);
   }
 
-  /** @returns true when plans must be made anew. */
-  measured(accelerator: AcceleratorId, key: QueueKey, size: number, measuredUs: number, at: number): boolean {
+  /** @param isByKind see Queue.isByKind. @returns true when plans must be made anew. */
+  measured(
+    accelerator: AcceleratorId,
+    key: QueueKey,
+    size: number,
+    measuredUs: number,
+    at: number,
+    isByKind = false,
+  ): boolean {
     const { accelerators } = this;
     this.releases.get(key)?.measured();
-    const latency = profileOf(this.specs[key]);
+    const latency = isByKind ? undefined : profileOf(this.specs[key]);
     if (latency === undefined) return accelerators.unmeasured(accelerator, at);
     const meanUs = latency.meanUs(size);
     const ratio = measuredUs / meanUs;

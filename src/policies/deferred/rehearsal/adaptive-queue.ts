@@ -86,6 +86,10 @@ export class AdaptiveQueue implements Queue, Rehearsed {
     return this.isStaged ? null : this.times;
   }
 
+  get isByKind(): boolean {
+    return this.active !== this.byWindow;
+  }
+
   /** What is known of its kinds; null: nothing. */
   get kinds(): TimesByKind | null {
     return this.isKnown ? this.times : null;

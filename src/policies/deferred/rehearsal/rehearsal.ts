@@ -187,9 +187,11 @@ export class Rehearsal {
   /** Other queues than before: what they do to each other is not known. */
   private begin(): void {
     const hasKinds = [...this.members.values()].some(({ queue }) => (queue?.kinds ?? null) !== null);
-    this.ways = hasKinds ? WAYS.length : PLAIN_WAYS;
-    // Until something was seen, what loses least: windows, or groups where kinds differ.
-    if (this.servedSince === Number.NEGATIVE_INFINITY || this.way >= this.ways) this.way = hasKinds ? PLAIN_WAYS : 0;
+    const ways = hasKinds ? WAYS.length : PLAIN_WAYS;
+    const isUndecided = this.servedSince === Number.NEGATIVE_INFINITY || ways !== this.ways;
+    this.ways = ways;
+    // Until something was seen, what loses least: windows, or groups where kinds are known; they measure most of them alone, too.
+    if (isUndecided) this.way = hasKinds ? PLAIN_WAYS : 0;
     this.isAsked = this.members.size <= QUEUES_MAX && [...this.members.values()].some(({ queue }) => queue !== null);
     this.stages = [];
     this.count = 0;
@@ -296,7 +298,9 @@ export class Rehearsal {
 
   private judge(at: number): void {
     const { earned, stages } = this;
-    const isMeasured = this.fromAt > this.servedSince && this.offeredBefore > 0;
+    // Who gives up the hopeless by kind collapses in no backlog: where it falls behind, times are not yet known, and the other stages are as far off.
+    const mayCollapse = !WAYS[this.way]!.needsKinds;
+    const isMeasured = mayCollapse && this.fromAt > this.servedSince && this.offeredBefore > 0;
     const most = isMeasured ? this.earnedHere + BEHIND_MAX * (this.offered - this.offeredBefore) : Infinity;
     for (const [way, stage] of stages.entries()) {
       earned[way] = earned[way]! + (way === this.way ? Math.min(stage.earned, most) : stage.earned);
