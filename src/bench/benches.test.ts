@@ -38,3 +38,14 @@ test("embedder: every policy has its rates and its peak", async () => {
   ]);
   expect(values.get("embedder-capacity")).toBeGreaterThan(1);
 });
+
+test("apps: every contender at a load, and what batches were expected to take", async () => {
+  const values = await tiny("apps");
+  expect([...values.keys()]).toEqual([
+    "apps embedder at 1",
+    "prediction apps embedder, distribution-plus",
+    "prediction apps embedder, by-size",
+  ]);
+  // A machine in use makes runs void: then there is no value.
+  for (const value of values.values()) expect(value).not.toBeGreaterThan(1);
+});

@@ -13,7 +13,9 @@ export interface BenchOptions {
   readonly casesSeed?: number | undefined;
   /** Of default: one of its parts; undefined: both. */
   readonly part?: "simulated" | "live" | undefined;
-  /** Of default: where finished cases are kept. */
+  /** Of apps: an app's requests become twice as long, in place of the comparison. */
+  readonly drift?: boolean;
+  /** Of default and apps: where finished cases are kept. */
   readonly outDir?: string | null;
   readonly onProgress: (text: string) => void;
 }
@@ -118,6 +120,16 @@ export const BENCHES: readonly Bench[] = [
         ? []
         : await (await import("./default/live-default.js")).benchLiveDefault(options)),
     ],
+  },
+  {
+    name: "apps",
+    isFor:
+      "requests of two apps of unlike lengths in time on real models: distribution+ by app and by size, sessions by app, the default, eager, " +
+      "timeouts; what batches were expected to take and took; --drift: one app's requests double",
+    isNotFor: "machines that do anything else meanwhile",
+    takes: "1 h 30 min on two quiet cores, goes on where it was ended; --size 0.1 30 min; --drift 15 min",
+    isQuick: false,
+    run: async (options) => (await import("./apps/apps-bench.js")).benchApps(options),
   },
   {
     name: "autoscale",

@@ -160,7 +160,9 @@ export class Generator {
               target: number,
             })
           : parseDataFile(data, readText("--data", data), metadata);
-      sender.prepare(made, metadata);
+      const { app } = this.#options;
+      const named = app === null ? made : made.map((each) => ({ ...each, parameters: { ...each.parameters, app } }));
+      sender.prepare(named, metadata);
       this.#samples.push(made.length);
     }
   }

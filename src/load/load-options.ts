@@ -23,6 +23,8 @@ export interface LoadOptions {
   readonly ranges: Readonly<Record<string, readonly [number, number]>>;
   /** `uniform:LOW:HIGH`, a number or a file; null: none. */
   readonly lengths: string | null;
+  /** Request parameter `app`, in place of what a file of requests says; null: none. */
+  readonly app: string | null;
   readonly encoding: "auto" | "binary" | "json";
   /** Distinct request bodies per target. */
   readonly samples: number;
@@ -62,6 +64,7 @@ export const LOAD_DEFAULTS = {
   shapes: {},
   ranges: {},
   lengths: null,
+  app: null,
   encoding: "auto",
   samples: 64,
   workers: 1,

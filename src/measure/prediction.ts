@@ -55,7 +55,8 @@ export function joinPredictions(parts: readonly Prediction[]): Prediction | null
   );
 }
 
-function predictionAt(batches: number, meanRatio: number, atMost: Record<string, number>): Prediction {
+/** @param atMost quantile -> share of batches that took at most that. */
+export function predictionAt(batches: number, meanRatio: number, atMost: Record<string, number>): Prediction {
   const below = atMost["0.05"]!;
   const above = 1 - atMost["0.95"]!;
   return {

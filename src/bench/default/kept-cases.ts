@@ -41,7 +41,7 @@ export const digestOf = (plan: CasePlan): string =>
     .digest("hex")
     .slice(0, 12);
 
-export class KeptCases {
+export class KeptCases<Measured extends MeasuredCase = MeasuredCase> {
   /** @param folder null: nothing is kept. @throws ConfigError if it cannot be written. */
   constructor(private readonly folder: string | null) {
     if (folder === null) return;
@@ -57,10 +57,10 @@ export class KeptCases {
   }
 
   /** null: not there, cut off, or of another plan. */
-  get(plan: CasePlan): MeasuredCase | null {
+  get(plan: CasePlan): Measured | null {
     if (this.folder === null) return null;
     try {
-      const kept = JSON.parse(readFileSync(this.fileOf(plan, this.folder), "utf8")) as { measured?: MeasuredCase };
+      const kept = JSON.parse(readFileSync(this.fileOf(plan, this.folder), "utf8")) as { measured?: Measured };
       return kept.measured ?? null;
     } catch {
       return null;
@@ -68,7 +68,7 @@ export class KeptCases {
   }
 
   /** Whole or not at all. */
-  put(plan: CasePlan, measured: MeasuredCase): void {
+  put(plan: CasePlan, measured: Measured): void {
     if (this.folder === null) return;
     const file = this.fileOf(plan, this.folder);
     writeFileSync(`${file}.new`, `${JSON.stringify({ format: FORMAT, plan, measured }, null, 1)}\n`);

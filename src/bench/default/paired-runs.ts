@@ -6,14 +6,16 @@ import { shuffle } from "../../measure/shuffle.js";
 import { stream } from "../../sim/random.js";
 
 /** Who runs: the default, what it is held against, and eager once more, which shows what a pair cannot tell. */
-export type Contender =
-  | { readonly name: "default" | "eager" | "eager-again"; readonly timeoutFraction: null }
-  | { readonly name: string; readonly timeoutFraction: number };
+export interface Contender {
+  readonly name: string;
+  /** Of the SLO, of a timeout policy; null: another policy. */
+  readonly timeoutFraction: number | null;
+}
 
 /** Of the SLO: what a timeout may wait, of which the best is taken. */
 export const TIMEOUT_FRACTIONS = [0.1, 0.25, 0.5] as const;
 
-const plain = (name: "default" | "eager" | "eager-again"): Contender => ({ name, timeoutFraction: null });
+const plain = (name: string): Contender => ({ name, timeoutFraction: null });
 export const DEFAULT = plain("default");
 export const EAGER = plain("eager");
 export const CONTROL = plain("eager-again");
@@ -58,11 +60,11 @@ export type Runs = (
   pairs: readonly number[],
 ) => Promise<readonly (readonly RunCounts[])[]>;
 
-/** @param run fewer counts of a pair than contenders where it was given up. */
-export async function runPairs(plan: PairPlan, run: Runs): Promise<PairedRun[]> {
+/** @param run fewer counts of a pair than contenders where it was given up. @param others that run in every pair, too. */
+export async function runPairs(plan: PairPlan, run: Runs, others: readonly Contender[] = []): Promise<PairedRun[]> {
   const runs: PairedRun[] = [];
   const timeouts = timeoutsOf(plan.timeouts);
-  const common = [DEFAULT, EAGER, ...(plan.hasControl ? [CONTROL] : [])];
+  const common = [DEFAULT, EAGER, ...others, ...(plan.hasControl ? [CONTROL] : [])];
   const last = plan.pairs + plan.sparePairs;
   let valid = 0;
   for (let next = 0; valid < plan.pairs && next < last; ) {

@@ -19,6 +19,7 @@ interface BenchFlags {
   readonly casesSeed?: number;
   readonly simulated?: boolean;
   readonly live?: boolean;
+  readonly drift?: boolean;
   readonly out: string;
   readonly json?: boolean;
 }
@@ -40,10 +41,10 @@ export function benchCommand(output: Output): Command {
     .option("--size <factor>", "work relative to the full size", numberWithin({ above: 0, max: 100 }), 1)
     .option("--seconds <s>", "length of each timed run (overhead, embedder)", numberWithin({ min: 0.1, max: 3600 }))
     .option("--data-dir <dir>", "folder of data: embedder takes sentence lengths from it (default: RUBATO_DATA)")
-    .option("--figures <dir>", "folder that figures are written to (scheduler, distribution, default)")
+    .option("--figures <dir>", "folder that figures are written to (scheduler, distribution, default, apps)")
     .option(
       "--out <dir>",
-      "folder that finished cases are kept in; given again, default goes on where it was",
+      "folder that finished cases are kept in; given again, default and apps go on where they were",
       path.join("out", "bench"),
     )
     .option(
@@ -55,6 +56,7 @@ export function benchCommand(output: Output): Command {
       new Option("--simulated", "default: only its simulated settings (--cases-seed draws others)").conflicts("live"),
     )
     .option("--live", "default: only its live grid")
+    .option("--drift", "apps: one app's requests become twice as long, in place of the comparison")
     .option("--json", "print the results as one JSON document")
     .addHelpText(
       "after",
@@ -92,9 +94,9 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
-    const { size, seconds, casesSeed, out: outDir } = flags;
+    const { size, seconds, casesSeed, out: outDir, drift = false } = flags;
     const part = flags.simulated ? "simulated" : flags.live ? "live" : undefined;
-    return await bench.run({ size, seconds, dataDir, figuresDir, casesSeed, part, outDir, onProgress });
+    return await bench.run({ size, seconds, dataDir, figuresDir, casesSeed, part, outDir, drift, onProgress });
   } catch (error) {
     if (error instanceof ServingError) throw new RunFailed(`bench ${bench.name}: ${error.message}`);
     throw error;

@@ -23,6 +23,7 @@ interface LoadFlags {
   readonly shape: readonly string[];
   readonly range: readonly string[];
   readonly lengths?: string;
+  readonly app?: string;
   readonly samples: number;
   readonly encoding: "auto" | "binary" | "json";
   readonly workers: number;
@@ -78,6 +79,7 @@ export function loadCommand(output: Output): Command {
       append,
       [],
     )
+    .option("--app <name>", "request parameter app of all requests: whose they are")
     .option("--lengths <spec>", "extents of variable axes: a number, uniform:LOW:HIGH, or a file with one a line")
     .option("--samples <n>", "distinct requests made beforehand", integerWithin({ min: 1, max: 100_000 }), 64)
     .addOption(
@@ -188,6 +190,7 @@ async function optionsOf(targets: readonly string[], flags: LoadFlags): Promise<
     shapes: Object.fromEntries(flags.shape.map(parseShape)),
     ranges: Object.fromEntries(flags.range.map(parseRange)),
     lengths: flags.lengths ?? null,
+    app: flags.app ?? null,
     encoding: flags.encoding,
     samples: flags.samples,
     workers: flags.workers,
