@@ -52,10 +52,10 @@ describe("experiments", () => {
     },
   );
 
-  it("every size has points, no two experiments draw a figure of the same name", () => {
+  it("every size has points, but for what is worked by hand; no two experiments have one name", () => {
     for (const size of ["small", "default", "full"] as const)
       for (const experiment of EXPERIMENTS)
-        expect(experiment.plan(size).points.length, experiment.name).toBeGreaterThan(0);
+        expect(experiment.plan(size).points.length > 0, experiment.name).toBe(experiment.name !== "orloj/fig6");
     expect(new Set(EXPERIMENTS.map(({ name }) => name)).size).toBe(EXPERIMENTS.length);
   });
 

@@ -56,6 +56,14 @@ export interface BoundPoint {
   readonly seed: number;
 }
 
+/** The part of requests that no scheduler exceeds at given rates, whatever it knows (capacity/in-time.ts). */
+export interface InTimePoint {
+  readonly kind: "in-time";
+  readonly scenario: ScenarioFields;
+  readonly seeds: readonly number[];
+  readonly rates_rps: readonly number[];
+}
+
 /** The fewest accelerators that serve a rate with at most 1 % bad in every model. */
 export interface AcceleratorsPoint extends Simulated {
   readonly kind: "accelerators";
@@ -94,6 +102,7 @@ export type Point =
   | PeakPoint
   | SweepPoint
   | BoundPoint
+  | InTimePoint
   | AcceleratorsPoint
   | TimelinePoint
   | SeriesPoint
@@ -148,6 +157,11 @@ export interface BoundResult {
   readonly gathering_rps: number;
   /** Accelerators that any schedule keeps busy at the scenario's own rate. */
   readonly least_busy: number;
+}
+
+/** By rate; over seeds. */
+export interface InTimeResult {
+  readonly finish_rates: readonly SeedStatistics[];
 }
 
 export interface AcceleratorsResult {
@@ -211,15 +225,17 @@ export type ResultOf<P extends Point> = P extends PeakPoint
     ? SweepResult
     : P extends BoundPoint
       ? BoundResult
-      : P extends AcceleratorsPoint
-        ? AcceleratorsResult
-        : P extends TimelinePoint
-          ? TimelineResult
-          : P extends SeriesPoint
-            ? SeriesResult
-            : P extends PlanPoint
-              ? PlanResult
-              : CoreResult;
+      : P extends InTimePoint
+        ? InTimeResult
+        : P extends AcceleratorsPoint
+          ? AcceleratorsResult
+          : P extends TimelinePoint
+            ? TimelineResult
+            : P extends SeriesPoint
+              ? SeriesResult
+              : P extends PlanPoint
+                ? PlanResult
+                : CoreResult;
 
 export type PointResult = ResultOf<Point>;
 

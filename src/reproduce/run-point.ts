@@ -4,6 +4,7 @@ import { fluidBoundRps } from "../capacity/bounds.js";
 import { timeCoreRun } from "../capacity/core-throughput.js";
 import { gatheringBoundRps, leastBusy, leastUtilization } from "../capacity/gathering.js";
 import { type PeakGoodput, peakGoodput } from "../capacity/goodput.js";
+import { finishBound } from "../capacity/in-time.js";
 import { type RoughPeak, roughPeak } from "../capacity/rough-peak.js";
 import { staggeredCapacityRps } from "../capacity/scenario-goodput.js";
 import { mergePolicyOptions, resolvePolicy } from "../config/policy-options.js";
@@ -18,7 +19,7 @@ import { sourceOf } from "../config/source.js";
 import type { CollectorSnapshot } from "../measure/collector.js";
 import { Histogram } from "../measure/histogram.js";
 import { combineReports, type Report } from "../measure/report.js";
-import { tInterval95 } from "../measure/statistics.js";
+import { mean, standardDeviation, tInterval95 } from "../measure/statistics.js";
 import { comparePlans } from "../planning/comparison/compare-plans.js";
 import type { PlanMeasure } from "../planning/measure.js";
 import { stream } from "../sim/random.js";
@@ -31,6 +32,8 @@ import type {
   BoundResult,
   Choice,
   Estimate,
+  InTimePoint,
+  InTimeResult,
   LoadResult,
   PeakPoint,
   PeakResult,
@@ -62,6 +65,8 @@ export async function runPoint(point: Point): Promise<PointResult> {
       return runSweep(point);
     case "bound":
       return runBound(point);
+    case "in-time":
+      return runInTime(point);
     case "accelerators":
       return runAccelerators(point);
     case "timeline":
@@ -215,6 +220,16 @@ function runBound({ scenario: fields, seed }: BoundPoint): BoundResult {
     fluid_rps: fluid,
     gathering_rps: gatheringBoundRps(scenario, fluid, { seed }),
     least_busy: leastBusy(scenario, { seed }),
+  };
+}
+
+function runInTime({ scenario: fields, seeds, rates_rps: ratesRps }: InTimePoint): InTimeResult {
+  const scenario = scenarioOf(fields);
+  return {
+    finish_rates: ratesRps.map((rateRps) => {
+      const values = seeds.map((seed) => finishBound(scenario, rateRps, seed));
+      return { mean: mean(values), sd: standardDeviation(values) };
+    }),
   };
 }
 

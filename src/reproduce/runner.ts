@@ -98,6 +98,8 @@ const isAlone = (point: Point): boolean => point.kind === "plan" || point.kind =
 const SEARCH_RUNS = 9;
 const ROUGH_RUNS = 6;
 
+/** A bound's work, in simulations; measured. */
+const IN_TIME_RUNS = 10;
 const BOUND_COST = 200_000;
 
 /** Work of a point, in simulated requests or thereabouts: what the time left is estimated from. */
@@ -119,11 +121,13 @@ export function costOf(point: Point): number {
           ? point.is_rough === true
             ? ROUGH_RUNS
             : SEARCH_RUNS
-          : point.kind === "sweep"
-            ? (point.rates_rps?.length ?? 0) + (point.of_peak === undefined ? 0 : SEARCH_RUNS + point.of_peak.length)
-            : point.kind === "accelerators"
-              ? SEARCH_RUNS
-              : 1;
+          : point.kind === "in-time"
+            ? IN_TIME_RUNS * point.rates_rps.length
+            : point.kind === "sweep"
+              ? (point.rates_rps?.length ?? 0) + (point.of_peak === undefined ? 0 : SEARCH_RUNS + point.of_peak.length)
+              : point.kind === "accelerators"
+                ? SEARCH_RUNS
+                : 1;
       return runs * point.seeds.length * (arrivals?.rate_rps ?? 1000) * (durationS ?? 60);
     }
   }
@@ -137,6 +141,7 @@ export function labelOf(point: Point): string {
     case "core":
       return `core, ${point.models} models, ${point.accelerators} accelerators`;
     case "bound":
+    case "in-time":
       return `${String(point.scenario.name ?? "scenario")}, bound`;
     default:
       return `${String(point.scenario.name ?? "scenario")}, ${point.choice.policy}`;

@@ -2,10 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { HandDriven } from "../../../test/support/hand-driven.js";
 import type { KindTimes } from "../../core/policy.js";
-import { Distribution } from "../../core/times/distribution.js";
-import { Longest } from "../../core/times/longest.js";
 import { distribution, distributionPlus } from "../registry.js";
-import { Score } from "./score.js";
 
 const SHORT = 0;
 const LONG = 1;
@@ -85,34 +82,4 @@ describe("distribution+: who goes together", () => {
     const run = serve().arrive(0, "x", 0, 10_000).arrive(10, "a", 0, 150).arrive(10, "b", 0, 250).until(1000);
     expect([run.ended.get("a"), run.ended.get("b")]).toEqual(["dropped infeasible", "finished"]);
   });
-});
-
-test("toy example (ORLOJ Figure 6): r1 and r2, then r1 and r3, then r2 and r3", () => {
-  // Two kinds of the same mean, a batch of two with one of each, c0 = 0, c1 k = 1; the paper draws no numbers.
-  const edges = [4, 6, 9, 11, 14, 16];
-  const steady = Distribution.of(edges, [0.1, 0, 0.8, 0, 0.1]);
-  const either = Distribution.of(edges, [0.5, 0, 0, 0, 0.5]);
-  expect([steady.mean, either.mean]).toEqual([10, 10]);
-  const batch = new Longest([
-    { times: steady, count: 1 },
-    { times: either, count: 1 },
-  ]).distribution();
-  const [early, middle, late] = [batch.cdf(6), batch.cdf(11) - batch.cdf(6), 1 - batch.cdf(11)];
-  expect(early).toBeCloseTo(0.05, 12);
-  expect(middle).toBeCloseTo(0.4, 12);
-  expect(late).toBeCloseTo(0.55, 12);
-
-  const score = new Score(batch, 0.2);
-  const deadlines = [30, 33, 36];
-  const top = (at: number) =>
-    [1, 2, 3]
-      .toSorted((a, b) => score.valueAt(deadlines[b - 1]! - at) - score.valueAt(deadlines[a - 1]! - at))
-      .slice(0, 2)
-      .sort();
-  expect([10, 19, 27].map(top)).toEqual([
-    [1, 2],
-    [1, 3],
-    [2, 3],
-  ]);
-  expect(score.valueAt(deadlines[0]! - 27)).toBe(0);
 });

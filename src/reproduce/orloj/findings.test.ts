@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { TOY_BATCH, TOY_MOMENTS, toyPair, toyScore } from "./fig6.js";
 import { compareOrder } from "./findings.js";
 import { COMPARED, publishedRate, SLOS, TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5 } from "./published.js";
 
@@ -35,5 +36,23 @@ describe("published numbers", () => {
     expect(publishedRate("skipnet-imagenet", 5, "ORLOJ")).toBe(0.89);
     expect(publishedRate("std-1", 2.5, "ORLOJ")).toBeUndefined();
     expect(publishedRate("std-1", 2, "auto")).toBeUndefined();
+  });
+});
+
+describe("toy example (Figure 6)", () => {
+  it("r1 and r2 go, then r1 and r3, then r2 and r3, when r1 cannot be in time any more", () => {
+    expect(TOY_MOMENTS.map(({ at }) => toyPair(at))).toEqual([
+      [1, 2],
+      [1, 3],
+      [2, 3],
+    ]);
+    expect(toyScore(1, 27)).toBe(0);
+  });
+
+  it("a batch of both is early only if both are, late if either is", () => {
+    const [early, middle, late] = [TOY_BATCH.cdf(6), TOY_BATCH.cdf(11) - TOY_BATCH.cdf(6), 1 - TOY_BATCH.cdf(11)];
+    expect(early).toBeCloseTo(0.05, 12);
+    expect(middle).toBeCloseTo(0.4, 12);
+    expect(late).toBeCloseTo(0.55, 12);
   });
 });

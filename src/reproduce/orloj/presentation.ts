@@ -3,6 +3,7 @@ import type { Table } from "../experiment.js";
 import type { Figure, LineRow } from "../figure.js";
 import { publishedRate, SLOS } from "./published.js";
 import {
+  type BoundedRow,
   bestAt,
   FULL,
   finishedOf,
@@ -12,7 +13,7 @@ import {
   type MeasuredRow,
   measuredIn,
 } from "./runs.js";
-import { FAIR, OURS, PLUS, PUBLISHED, type ToldSystem } from "./systems.js";
+import { FAIR, ORLOJ_FAIR, OURS, PLUS, PUBLISHED, type ToldSystem } from "./systems.js";
 
 const right = (title: string) => ({ title, align: "right" as const });
 const PLACE = [{ title: "case" }, right("SLO"), right("load")];
@@ -24,9 +25,9 @@ const placeOf = ({ workload, slo }: MeasuredRow, load: number): string[] => [
 ];
 
 /** A line for each row at each load. */
-const lines = (
-  rows: readonly MeasuredRow[],
-  cellsOf: (row: MeasuredRow, load: number) => readonly string[],
+const lines = <R extends MeasuredRow>(
+  rows: readonly R[],
+  cellsOf: (row: R, load: number) => readonly string[],
 ): string[][] => rows.flatMap((row) => LOADS.map((_, load) => [...placeOf(row, load), ...cellsOf(row, load)]));
 
 /** Ours beside the paper's. */
@@ -41,23 +42,34 @@ export const publishedTable = (rows: readonly MeasuredRow[]): Table => ({
   ),
 });
 
-export const fairTable = (rows: readonly MeasuredRow[]): Table => ({
-  title: "Equal information: finish rate, mean and standard deviation over seeds",
-  columns: [...PLACE, ...[...FAIR, ...OURS].map(({ name }) => right(name)), { title: "best of the others" }],
-  rows: lines(rows, (row, load) => [
-    ...[...FAIR, ...OURS].map((system) => formatFinished(finishedOf(row, system, load))),
-    bestAt(row, FAIR, load).system.name,
-  ]),
-});
+/** With the bound where rows have it. */
+export const fairTable = (rows: readonly (MeasuredRow | BoundedRow)[]): Table => {
+  const isBounded = rows.every((row) => "bound" in row);
+  return {
+    title: "Equal information: finish rate, mean and standard deviation over seeds",
+    columns: [
+      ...PLACE,
+      ...[...FAIR, ...OURS].map(({ name }) => right(name)),
+      { title: "best of the others" },
+      ...(isBounded ? [right("bound")] : []),
+    ],
+    rows: lines(rows, (row, load) => [
+      ...[...FAIR, ...OURS].map((system) => formatFinished(finishedOf(row, system, load))),
+      bestAt(row, FAIR, load).system.name,
+      ...("bound" in row ? [row.bound[load]!.mean.toFixed(3)] : []),
+    ]),
+  };
+};
 
+const SEVERAL = [...FAIR, ORLOJ_FAIR];
 /** Which variant of each is shown. */
 export const settingsTable = (rows: readonly MeasuredRow[]): Table => ({
   title: "Equal information: what each is told and by which rule it drops, the best over loads and seeds",
-  columns: [{ title: "case" }, right("SLO"), ...FAIR.map(({ name }) => ({ title: name }))],
+  columns: [{ title: "case" }, right("SLO"), ...SEVERAL.map(({ name }) => ({ title: name }))],
   rows: rows.map((row) => [
     row.workload.label,
     String(row.slo),
-    ...FAIR.map((system) => measuredIn(row, system).told.label),
+    ...SEVERAL.map((system) => measuredIn(row, system).told.label),
   ]),
 });
 

@@ -1,9 +1,10 @@
 /** Runs of ORLOJ's evaluation: a workload at an SLO, under a system, at all loads. */
 import type { SeedStatistics } from "../../measure/report.js";
 import { type GetResult, pick, type Size, seedsUpTo } from "../experiment.js";
-import type { ScenarioFields, SweepPoint } from "../point.js";
+import type { InTimePoint, ScenarioFields, SweepPoint } from "../point.js";
 import { MINUTES, minuteFactors, WARMUP_MINUTES } from "./arrival-rates.js";
 import { clairvoyantRps } from "./clairvoyant.js";
+import { SLOS } from "./published.js";
 import type { Told, ToldSystem } from "./systems.js";
 import { ACCELERATORS, modelOf, type Workload } from "./workloads.js";
 
@@ -36,6 +37,8 @@ export interface Row {
     readonly system: ToldSystem;
     readonly runs: readonly { readonly told: Told; readonly point: SweepPoint }[];
   }[];
+  /** What no scheduler exceeds. Not one of pointsOf: it is run where it is shown. */
+  readonly bound: InTimePoint;
 }
 
 export interface RowOptions {
@@ -51,53 +54,63 @@ export function rowOf(
   run: Run,
   options: RowOptions = {},
 ): Row {
+  const { loads = LOADS } = options;
+  const rates_rps = loads.map((load) => Number((load * fullRpsOf(workload)).toPrecision(6)));
   return {
     workload,
     slo,
     systems: systems.map((system) => ({
       system,
-      runs: system.variants.map((told) => ({ told, point: pointOf(workload, slo, told, run, options) })),
+      runs: system.variants.map((told) => ({
+        told,
+        point: {
+          kind: "sweep",
+          scenario: scenarioOf(workload, slo, run, options, told),
+          choice: told.choice,
+          seeds: run.seeds,
+          rates_rps,
+          tolerance: 0.01,
+        },
+      })),
     })),
+    bound: { kind: "in-time", scenario: scenarioOf(workload, slo, run, options), seeds: run.seeds, rates_rps },
   };
 }
 
+/** At load 1, of a case at any SLO: "the incoming rate trace is kept the same across all experiments" (§5.2). What the loosest SLO allows. */
+export const fullRpsOf = (workload: Workload): number =>
+  Number(clairvoyantRps(workload, sloMsOf(workload, Math.max(...SLOS))).toPrecision(6));
+
 export const sloMsOf = ({ p99Ms }: Workload, slo: number): number => Number((slo * p99Ms).toFixed(3));
 
-function pointOf(
+function scenarioOf(
   workload: Workload,
   slo: number,
-  told: Told,
   run: Run,
-  { fields = {}, loads = LOADS }: RowOptions,
-): SweepPoint {
+  { fields = {} }: RowOptions,
+  told?: Told,
+): ScenarioFields {
   const sloMs = sloMsOf(workload, slo);
-  const rateRps = Number(clairvoyantRps(workload, sloMs).toPrecision(6));
+  const rateRps = fullRpsOf(workload);
   const minuteS = run.requests / MINUTES / rateRps;
   const seconds = (minutes: number): number => Number((minutes * minuteS).toFixed(6));
   const factors = [...Array.from({ length: WARMUP_MINUTES }, () => 1), ...minuteFactors()];
   return {
-    kind: "sweep",
-    scenario: {
-      name: `orloj-${workload.name}-slo-${slo}`,
-      duration_s: seconds(WARMUP_MINUTES + MINUTES),
-      warmup_s: seconds(WARMUP_MINUTES),
-      accelerators: ACCELERATORS,
-      models: [{ ...modelOf(workload, sloMs), ...told.model }],
-      arrivals: {
-        process: "poisson",
-        rate_rps: rateRps,
-        steps: factors.map((factor, minute) => ({
-          at_s: seconds(minute),
-          rate_rps: Number((factor * rateRps).toPrecision(6)),
-        })),
-      },
-      ...(told.learns ? { learn: true } : {}),
-      ...fields,
+    name: `orloj-${workload.name}-slo-${slo}`,
+    duration_s: seconds(WARMUP_MINUTES + MINUTES),
+    warmup_s: seconds(WARMUP_MINUTES),
+    accelerators: ACCELERATORS,
+    models: [{ ...modelOf(workload, sloMs), ...told?.model }],
+    arrivals: {
+      process: "poisson",
+      rate_rps: rateRps,
+      steps: factors.map((factor, minute) => ({
+        at_s: seconds(minute),
+        rate_rps: Number((factor * rateRps).toPrecision(6)),
+      })),
     },
-    choice: told.choice,
-    seeds: run.seeds,
-    rates_rps: loads.map((load) => Number((load * rateRps).toPrecision(6))),
-    tolerance: 0.01,
+    ...(told?.learns === true ? { learn: true } : {}),
+    ...fields,
   };
 }
 
@@ -118,6 +131,11 @@ export interface MeasuredRow {
   readonly systems: readonly Measured[];
 }
 
+/** With what no scheduler exceeds, by load. */
+export interface BoundedRow extends MeasuredRow {
+  readonly bound: readonly SeedStatistics[];
+}
+
 /** The best variant has the highest mean finish rate over the row's loads and seeds. */
 export const measuredRows = (rows: readonly Row[], get: GetResult): MeasuredRow[] =>
   rows.map(({ workload, slo, systems }) => ({
@@ -135,6 +153,9 @@ export const measuredRows = (rows: readonly Row[], get: GetResult): MeasuredRow[
         .reduce((best, each) => (total(each) > total(best) ? each : best)),
     ),
   }));
+
+export const boundedRows = (rows: readonly Row[], get: GetResult): BoundedRow[] =>
+  measuredRows(rows, get).map((row, index) => ({ ...row, bound: get(rows[index]!.bound).finish_rates }));
 
 const total = ({ finished }: Measured): number => finished.reduce((sum, { mean }) => sum + mean, 0);
 

@@ -8,8 +8,8 @@ import { HOW } from "./tables.js";
 import { withCost, workloadNamed } from "./workloads.js";
 
 /** Of Eq. 3: c0 as a part of the mean time alone, and c1. */
-const C0S = [0.2, 0.5, 1];
-const C1S = [0.1, 0.2, 0.5];
+const C0S = [0.4, 0.8, 1.2];
+const C1S = [0.1, 0.2, 0.4];
 /** Two modes, a real task. */
 const CASES: readonly string[] = ["two-modal", "gpt-cornell"];
 const SLOS = [1.5, 3, 5];
@@ -20,12 +20,12 @@ export const sweep: Experiment = {
   name: "orloj/sweep",
   title: "ORLOJ: what batching saves",
   about:
-    "The paper does not say what c0 and c1 of a batch's time c0 + c1 k l are (Eq. 3). Here c0 is 0.2, 0.5 and 1 of the mean time alone, " +
-    `c1 0.1, 0.2 and 0.5, for a case of two modes and a real task. ${HOW}`,
+    "The paper does not say what c0 and c1 of a batch's time c0 + c1 k l are (Eq. 3). Here c0 is 0.4, 0.8 and 1.2 of the mean time alone, " +
+    `c1 0.1, 0.2 and 0.4, for a case of two modes and a real task. ${HOW}`,
   plan(size) {
     const run = runOf(size);
-    const costs = pick(size, { tiny: [0.2], small: C0S, default: C0S }).flatMap((c0) =>
-      pick(size, { tiny: [0.5], small: C1S, default: C1S }).map((c1) => ({ c0, c1 })),
+    const costs = pick(size, { tiny: [0.4], small: C0S, default: C0S }).flatMap((c0) =>
+      pick(size, { tiny: [0.4], small: C1S, default: C1S }).map((c1) => ({ c0, c1 })),
     );
     const cases = costs.map((cost) => ({
       cost,

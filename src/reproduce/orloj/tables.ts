@@ -3,7 +3,7 @@ import { type Experiment, type Finding, pick, type Size } from "../experiment.js
 import { fairFindings, orderFindings, staticFindings } from "./findings.js";
 import { fairTable, publishedTable, settingsTable, tableFigure } from "./presentation.js";
 import { SLOS } from "./published.js";
-import { describeRun, type MeasuredRow, measuredRows, pointsOf, rowOf, runOf } from "./runs.js";
+import { type BoundedRow, boundedRows, describeRun, pointsOf, rowOf, runOf } from "./runs.js";
 import { ALL } from "./systems.js";
 import { MODALITIES, REAL, STATIC, TWO_MODES, type Workload } from "./workloads.js";
 
@@ -18,7 +18,7 @@ function tableOf(
   title: string,
   about: string,
   cases: readonly Workload[],
-  findings: readonly ((rows: readonly MeasuredRow[]) => Finding[])[],
+  findings: readonly ((rows: readonly BoundedRow[]) => Finding[])[],
 ): Experiment {
   return {
     name: `orloj/table${number}`,
@@ -30,16 +30,17 @@ function tableOf(
         slosOf(size).map((slo) => rowOf(workload, slo, ALL, run)),
       );
       return {
-        points: pointsOf(rows),
+        points: [...pointsOf(rows), ...rows.map(({ bound }) => bound)],
         scope: describeRun(run),
         present(get) {
-          const measured = measuredRows(rows, get);
+          const measured = boundedRows(rows, get);
           return {
             tables: [publishedTable(measured), fairTable(measured), settingsTable(measured)],
             figures: [tableFigure(`orloj-table${number}`, `Finish rate: ${title}`, measured)],
             findings: findings.flatMap((of) => of(measured)),
             notes: [
-              "Load 1 is the capacity of a worker that knows every time and always finds requests alike to batch (clairvoyant.ts): nobody reaches it with requests as they come. The paper gives no load.",
+              "Load 1 is the capacity of a worker that knows every time and always finds requests alike to batch (clairvoyant.ts), at the loosest SLO: nobody reaches it with requests as they come. The paper gives no load; it has one rate for all SLOs, as here.",
+              "The bound: what no scheduler exceeds, whatever it knows (capacity/in-time.ts): each request takes at least its least share of any batch that it could be in, and batches can be interrupted.",
             ],
           };
         },

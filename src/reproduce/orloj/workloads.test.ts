@@ -45,6 +45,7 @@ describe("ORLOJ's workloads", () => {
     const of = workloadNamed("three-modal");
     const tenth = scaled(of, 0.1);
     for (const key of ["meanMs", "p99Ms", "c0Ms"] as const) expect(tenth[key] / of[key]).toBeCloseTo(0.1, 4);
+    expect((of.c0Ms + of.c1 * of.meanMs) / of.meanMs).toBeCloseTo(1, 12);
     expect(withCost(of, { c0: 0.2, c1: 0.5 })).toMatchObject({ c1: 0.5, meanMs: of.meanMs });
   });
 });
@@ -53,9 +54,9 @@ describe("clairvoyant capacity", () => {
   it("of a static model is that of its largest batch within the SLO", () => {
     const [model] = STATIC;
     const { meanMs: l } = model!;
-    // c0 + c1 k l = (0.5 + 0.2 k) l: k = 16 takes 3.7 l.
-    expect(clairvoyantRps(model!, 4 * l) / ((16 * 1000) / (3.7 * l))).toBeCloseTo(1, 3);
-    expect(clairvoyantRps(model!, 1.5 * l + 0.01) / ((5 * 1000) / (1.5 * l))).toBeCloseTo(1, 3);
+    // c0 + c1 k l = (0.8 + 0.2 k) l: k = 16 takes 4 l.
+    expect(clairvoyantRps(model!, 4 * l + 0.01) / ((16 * 1000) / (4 * l))).toBeCloseTo(1, 3);
+    expect(clairvoyantRps(model!, 1.8 * l + 0.01) / ((5 * 1000) / (1.8 * l))).toBeCloseTo(1, 3);
   });
 
   it("grows with the SLO; who is late even alone takes no time", () => {

@@ -11,6 +11,8 @@ import { ArrivalRing } from "./arrival-ring.js";
 export interface ClockworkQueueOptions {
   /** Batches may have these sizes, ascending, from 1 on; null: any. */
   readonly batchSizes: readonly number[] | null;
+  /** Larger ones than 1 that the profile has above this are left out, µs. */
+  readonly execMaxUs: number;
   /** How far ahead of an accelerator's plan it is given work, µs. */
   readonly scheduleAheadUs: number;
   /** Taken off every deadline, µs; no deadline falls below scheduleAheadUs and this together. */
@@ -53,10 +55,10 @@ export class ClockworkQueue implements Queue {
     this.options = options;
     this.solo = new Retries(core, (request) => this.deadlineOf(request));
     this.times = new BatchTimes(key, spec, core);
-    const { sizeMax } = spec.latency;
-    const sizes = options.batchSizes?.filter((size) => size <= sizeMax) ?? [];
+    const { sizeMax, execUs } = spec.latency;
+    const sizes = options.batchSizes ?? Array.from({ length: sizeMax }, (_, index) => index + 1);
     this.sizes = Int32Array.from(
-      options.batchSizes === null ? Array.from({ length: sizeMax }, (_, i) => i + 1) : sizes,
+      sizes.filter((size) => size === 1 || (size <= sizeMax && execUs[size]! <= options.execMaxUs)),
     );
     this.passed = new Int32Array(this.sizes.length);
     this.sizesLeft = this.sizes.length;

@@ -61,6 +61,14 @@ export const clockworkPolicy = definePolicy({
       meaning:
         "Sizes that batches may have, increasing, the first 1; Clockwork's own are 1, 2, 4, 8, 16. Default: any.",
     },
+    exec_max_ms: {
+      type: "number",
+      min: 0,
+      max: 1e6,
+      meaning:
+        "Batches of more than one that are profiled to take longer than this many milliseconds are left out; Clockwork's own is " +
+        "250. Default: none is.",
+    },
     estimate: {
       type: "choice",
       of: ["profile", "last-10"],
@@ -92,6 +100,7 @@ export const clockworkPolicy = definePolicy({
     const windowUs = whole(options.action_window_ms);
     const queueOptions = {
       batchSizes: options.batch_sizes ?? null,
+      execMaxUs: options.exec_max_ms === undefined ? Number.POSITIVE_INFINITY : whole(options.exec_max_ms),
       scheduleAheadUs,
       marginUs: whole(options.slo_margin_ms),
       actionWindowUs: windowUs === 0 ? Number.POSITIVE_INFINITY : windowUs,
