@@ -25,7 +25,7 @@ export const GROUP_OPTIONS = {
   lossWeight: 1,
   patience: 0.45,
   sure: 0.8,
-  price: 1.3,
+  price: 1.45,
   patienceOfMany: 0.01,
 } as const;
 
