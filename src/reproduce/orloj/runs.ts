@@ -54,8 +54,10 @@ export function rowOf(
   run: Run,
   options: RowOptions = {},
 ): Row {
-  const { loads = LOADS } = options;
-  const rates_rps = loads.map((load) => Number((load * fullRpsOf(workload)).toPrecision(6)));
+  const { loads = LOADS, fields = {} } = options;
+  const rateRps = fullRpsOf(workload);
+  const rates_rps = loads.map((load) => Number((load * rateRps).toPrecision(6)));
+  const scenario = scenarioOf(workload, slo, run, rateRps);
   return {
     workload,
     slo,
@@ -65,7 +67,12 @@ export function rowOf(
         told,
         point: {
           kind: "sweep",
-          scenario: scenarioOf(workload, slo, run, options, told),
+          scenario: {
+            ...scenario,
+            models: [{ ...scenario.models[0], ...told.model }],
+            ...(told.learns ? { learn: true } : {}),
+            ...fields,
+          },
           choice: told.choice,
           seeds: run.seeds,
           rates_rps,
@@ -73,7 +80,7 @@ export function rowOf(
         },
       })),
     })),
-    bound: { kind: "in-time", scenario: scenarioOf(workload, slo, run, options), seeds: run.seeds, rates_rps },
+    bound: { kind: "in-time", scenario: { ...scenario, ...fields }, seeds: run.seeds, rates_rps },
   };
 }
 
@@ -83,15 +90,8 @@ export const fullRpsOf = (workload: Workload): number =>
 
 export const sloMsOf = ({ p99Ms }: Workload, slo: number): number => Number((slo * p99Ms).toFixed(3));
 
-function scenarioOf(
-  workload: Workload,
-  slo: number,
-  run: Run,
-  { fields = {} }: RowOptions,
-  told?: Told,
-): ScenarioFields {
-  const sloMs = sloMsOf(workload, slo);
-  const rateRps = fullRpsOf(workload);
+/** Without what a system is told. */
+function scenarioOf(workload: Workload, slo: number, run: Run, rateRps: number) {
   const minuteS = run.requests / MINUTES / rateRps;
   const seconds = (minutes: number): number => Number((minutes * minuteS).toFixed(6));
   const factors = [...Array.from({ length: WARMUP_MINUTES }, () => 1), ...minuteFactors()];
@@ -100,7 +100,7 @@ function scenarioOf(
     duration_s: seconds(WARMUP_MINUTES + MINUTES),
     warmup_s: seconds(WARMUP_MINUTES),
     accelerators: ACCELERATORS,
-    models: [{ ...modelOf(workload, sloMs), ...told?.model }],
+    models: [modelOf(workload, sloMsOf(workload, slo))] as const,
     arrivals: {
       process: "poisson",
       rate_rps: rateRps,
@@ -109,8 +109,6 @@ function scenarioOf(
         rate_rps: Number((factor * rateRps).toPrecision(6)),
       })),
     },
-    ...(told?.learns === true ? { learn: true } : {}),
-    ...fields,
   };
 }
 

@@ -41,6 +41,14 @@ describe("clockwork: when an accelerator is given work", () => {
   });
 });
 
+describe("clockwork: sizes", () => {
+  test("those that are profiled to take longer than exec_max_ms are left out, but for one alone", () => {
+    const run = (ms: number) => serve({ exec_max_ms: ms }).arrive(0, "x").arrive(10, "abc").until(1000).dispatches;
+    expect(run(0.11)).toEqual(["0:x", "100:ab", "210:c"]);
+    expect(run(0.05)).toEqual(["0:x", "100:a", "200:b", "300:c"]);
+  });
+});
+
 describe("clockwork: who goes together, who is lost", () => {
   test("a size whose queue holds too few in time is not taken: a could not finish in a batch of 3", () => {
     const run = serve().arrive(0, "x").arrive(10, "a", 0, 215).arrive(10, "bc").until(1000);
