@@ -46,6 +46,8 @@ export const LOG_REJECTED = 13;
 export const LOG_HELD = 14;
 /** a = kind, b = weight, c = dueBy of the request in the LOG_ARRIVED that follows, where they are not plain. */
 export const LOG_TRAITS = 15;
+/** a = key (-1: not given out yet), b = key of the queue that it shadows (QueueSpec.shadowOf). */
+export const LOG_SHADOW_ADDED = 16;
 /** Commands. */
 /** a = batch, b = accelerator, c = key, d = size, e = execAt. */
 export const LOG_DISPATCH = 32;
@@ -126,6 +128,9 @@ export function applyEvent(scheduler: Scheduler, rows: Float64Array, from: numbe
   switch (kind) {
     case LOG_QUEUE_ADDED:
       return applyQueueAdded(scheduler, rows, from, specOf);
+    case LOG_SHADOW_ADDED:
+      rows[from + 3] = givenKey(a, scheduler.addShadowOf(b));
+      break;
     case LOG_QUEUE_REMOVED:
       scheduler.removeQueue(a);
       break;
@@ -192,10 +197,14 @@ function applyQueueAdded(scheduler: Scheduler, rows: Float64Array, from: number,
   table.set(numbers.subarray(numbersLength!), 1);
   table[sizeMax! + 1] = Number.POSITIVE_INFINITY;
   const spec: QueueSpec = { latency: new ProfiledLatency(table), sloUs: sloUs!, lengthMax: lengthMax! };
-  const got = scheduler.addQueue(specOf(spec, numbers.subarray(0, numbersLength!)));
-  invariant(key === -1 || got === key, `queue ${key} became queue ${got}`);
-  rows[from + 3] = got;
+  rows[from + 3] = givenKey(key!, scheduler.addQueue(specOf(spec, numbers.subarray(0, numbersLength!))));
   return 1 + Math.ceil(total / ROW_NUMBERS);
+}
+
+/** @param told -1: not given out yet. */
+function givenKey(told: number, got: number): number {
+  invariant(told === -1 || got === told, `queue ${told} became queue ${got}`);
+  return got;
 }
 
 /** Everything that waits in a queue, by handle: the order in which a driver fails it. */

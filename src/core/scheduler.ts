@@ -127,7 +127,7 @@ export class Scheduler implements CoreView {
       this.held = held;
       this.alarms.grow(this.offers.size.length);
     }
-    if (spec.shadowOf !== undefined) return this.addShadow(key, spec, spec.shadowOf);
+    if (spec.shadowOf !== undefined) return this.addShadow(key, spec);
     this.shadows?.forget(key);
     const latency = this.policy.createLatency?.(spec);
     const own = latency === undefined ? spec : { ...spec, latency };
@@ -138,13 +138,18 @@ export class Scheduler implements CoreView {
     return key;
   }
 
-  private addShadow(key: QueueKey, spec: QueueSpec, original: QueueKey): QueueKey {
+  private addShadow(key: QueueKey, spec: QueueSpec): QueueKey {
     const { queues, specs } = this.queueSide;
-    this.queueSide.queue(original);
     this.shadows ??= new ShadowRuns(this, specs, (of) => this.kindTimesOf(of)!);
-    specs[key] = { ...spec, latency: specs[original]!.latency };
-    queues[key] = this.shadows.add(key, specs[key]);
+    specs[key] = spec;
+    queues[key] = this.shadows.add(key, spec);
     return key;
+  }
+
+  /** A queue for requests of that one that are run again alone. */
+  addShadowOf(original: QueueKey): QueueKey {
+    this.queueSide.queue(original);
+    return this.addQueue({ ...this.queueSide.specs[original]!, shadowOf: original });
   }
 
   /** Its requests are run to learn from, and nothing of them counts: how they end, what they take, that they arrived. */

@@ -1,7 +1,12 @@
-import { DROP_EXPIRED, DROPPED, FINISHED, LATE } from "../core/outcome.js";
-import type { QueueKey, QueueSpec } from "../core/policy.js";
+import type { QueueKey } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
-import { Profiler, type ProfilerOptions, SHADOW_WAIT_US, type ShadowOutcome } from "../core/shadow/profiler.js";
+import {
+  Profiler,
+  type ProfilerOptions,
+  SHADOW_WAIT_US,
+  type ShadowOutcome,
+  shadowOutcome,
+} from "../core/shadow/profiler.js";
 import type { BatchId } from "../core/tables/batch-table.js";
 import type { ProfilerReport } from "../measure/report.js";
 import { System } from "../system/system.js";
@@ -31,10 +36,8 @@ export class SimulatedProfiler {
   }
 
   /** The queue's requests are run again. */
-  add(key: QueueKey, spec: QueueSpec): QueueKey {
-    const shadow = this.scheduler.addQueue({ ...spec, shadowOf: key });
-    this.shadows.set(key, shadow);
-    return shadow;
+  add(key: QueueKey): void {
+    this.shadows.set(key, this.scheduler.addShadowOf(key));
   }
 
   present(at: number): void {
@@ -88,7 +91,7 @@ export class SimulatedProfiler {
 
   ended(key: QueueKey, kind: number, outcome: number, reason: number): void {
     const name = this.nameOf(key, kind);
-    const how = outcomeOf(outcome, reason);
+    const how = shadowOutcome(outcome, reason);
     if (how === "ran") this.runsOf.set(name, (this.runsOf.get(name) ?? 0) + 1);
     this.profiler.ended(how, this.ranUs);
     this.ranUs = 0;
@@ -123,11 +126,4 @@ export function profilerReport(profilers: readonly SimulatedProfiler[], at: numb
     share: presentUs === 0 ? 0 : profilers.reduce((sum, profiler) => sum + profiler.busyUs(at), 0) / presentUs,
     runs_by_app: runsOf,
   };
-}
-
-/** What became of a shadow request, by the codes of its end. */
-function outcomeOf(outcome: number, reason: number): ShadowOutcome {
-  if (outcome === FINISHED || outcome === LATE) return "ran";
-  if (outcome !== DROPPED) return "failed";
-  return reason === DROP_EXPIRED ? "expired" : "failed";
 }

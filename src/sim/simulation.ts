@@ -188,12 +188,12 @@ export class Simulation implements GroupSink {
       scenario.models.forEach((model, index) => {
         const route = routes[index]!;
         if (groups[route.group] !== group) return;
-        for (const [app, spec] of queueSpecs(model, truth?.profiledOf(index)).entries()) {
+        for (const app of queueSpecs(model, truth?.profiledOf(index)).keys()) {
           const key = route.key + hasSessions[index]! * app;
           const mayWant = model.apps !== undefined && scheduler.mayLearnKinds(key);
           if (!mayWant && scheduler.wantedAloneUs(key, 0, options.observations) === 0) continue;
           models.push(index);
-          profiler.add(key, spec);
+          profiler.add(key);
           group.profiler = profiler;
         }
       });

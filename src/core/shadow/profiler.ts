@@ -2,6 +2,7 @@
  * ORLOJ's online profiler (§3.2): a share of the requests that ran is run again alone, where their model wants to know. Which,
  * and whether there is time for it, is decided here; when a run starts, by the scheduler (ShadowRoom).
  */
+import { DROP_CANCELLED, DROP_EXPIRED, FAIL_DRAINING, FAILED, FINISHED, LATE } from "../outcome.js";
 
 export interface ProfilerOptions {
   /** Most of the accelerators' time that it takes, in (0, 1). */
@@ -22,6 +23,14 @@ const SAVED_US = 600_000_000;
 /** How a shadow run ends. ran: measured. expired: no accelerator had room for it in time. cancelled: its model or server went. failed: its worker did. */
 export const SHADOW_OUTCOMES = ["ran", "expired", "cancelled", "failed"] as const;
 export type ShadowOutcome = (typeof SHADOW_OUTCOMES)[number];
+
+/** What became of a shadow request, by the codes of its end. */
+export function shadowOutcome(outcome: number, reason: number): ShadowOutcome {
+  if (outcome === FINISHED || outcome === LATE) return "ran";
+  if (outcome === FAILED) return reason === FAIL_DRAINING ? "cancelled" : "failed";
+  if (reason === DROP_CANCELLED) return "cancelled";
+  return reason === DROP_EXPIRED ? "expired" : "failed";
+}
 
 /** Of one scheduler. One request is out at a time. Time is passed in, and randomness: numbers in [0, 1). */
 export class Profiler {

@@ -33,7 +33,7 @@ beforeEach(() => {
     { network: NO_DELAYS, acceleratorsMax: 2, requestsMax: 100, retriesMax: 1, learn: true },
   );
   queue = scheduler.addQueue(SPEC);
-  shadow = scheduler.addQueue({ ...SPEC, shadowOf: queue });
+  shadow = scheduler.addShadowOf(queue);
   scheduler.join(0, 1, 0);
 });
 
