@@ -27,11 +27,11 @@ export const profilerKeys = z
   })
   .describe(
     "The online profiler (ORLOJ 3.2): some requests are run a second time, alone, on accelerators that nobody wants, so that the " +
-      "policy knows what each app takes. Only with policies that learn from it: distribution and distribution+.",
+      "policy knows what each app takes. Only with policies that learn from it: distribution, distribution+ and auto.",
   );
 
 /** @returns null: it is off. */
-export const profilerOptions = (keys: z.output<typeof profilerKeys>): ProfilerOptions | null =>
-  keys.time_share === 0
+export const profilerOptions = (keys: z.output<typeof profilerKeys> | false): ProfilerOptions | null =>
+  keys === false || keys.time_share === 0
     ? null
     : { timeShare: keys.time_share, requestShare: keys.request_share, observations: keys.observations };

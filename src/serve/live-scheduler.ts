@@ -81,6 +81,14 @@ export interface SchedulerRow {
   readonly liveBatches: number;
 }
 
+/** Requests run again alone (core/shadow). */
+export interface ShadowScheduler {
+  /** Requests of queue `of` that are run again come to this one from now on. */
+  addShadow(queue: number, of: number): void;
+  /** See Scheduler.wantedAloneUs. */
+  wantedAloneUs(queue: number, kind: number, observations: number): number;
+}
+
 /**
  * The main thread's end of the scheduler, wherever it runs. What is said in one tick travels together, shown in a
  * microtask: a failed batch and the accelerator that left with it are seen at once.
@@ -89,6 +97,8 @@ export interface SchedulerRow {
  */
 export interface LiveScheduler {
   readonly measured: SchedulerRow;
+  /** Null on queue threads: there nothing is run again. */
+  readonly shadows: ShadowScheduler | null;
   /** Resolves when it takes what is said at once; before, it waits. */
   start(): Promise<void>;
   /** @returns false when the scheduler does not keep up: the request has not entered. */

@@ -85,6 +85,7 @@ export async function runServer(
       rate_window_s: scheduler.rateWindowUs / 1e6,
     },
     schedulerMode: scheduler.threads > 0 ? { threads: scheduler.threads } : "inline",
+    profiler: scheduler.profiler,
     eventLog: config.eventLog === null ? null : { file: config.eventLog.file, bytesMax: config.eventLog.maxBytes },
     models: source,
     pipelines: source,

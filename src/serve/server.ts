@@ -207,6 +207,7 @@ export class Server implements Gateway {
   ): Promise<void> {
     if (this.phase === "closing" || this.phase === "closed") return;
     this.phase = "lame-duck";
+    this.driver.stopProfiling();
     this.placement?.stop();
     const { clock } = this;
     const now = (): number => clock.now();

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { POLICY_NAMES } from "../../policies/registry.js";
 import { autoscaleKeys } from "../autoscale.js";
+import { profilerKeys } from "../profiler.js";
 import { nameSchema } from "../scenario/name.js";
 import { ACCELERATORS_MAX } from "../scenario/scenario-schema.js";
 
@@ -409,7 +410,14 @@ export const serverConfigSchema = z
           .default(0)
           .describe(
             "Queue threads that the models are shared out over, beside one thread that matches their batches with " +
-              "accelerators; 0: the scheduler is one, on the main thread. Costs each request four wake-ups. Not with event_log.",
+              "accelerators; 0: the scheduler is one, on the main thread. Costs each request four wake-ups. Not with event_log " +
+              "or profiler.",
+          ),
+        profiler: z
+          .union([profilerKeys, z.literal(false)])
+          .optional()
+          .describe(
+            `${profilerKeys.description} false: off. Default: on, where threads is 0; it is of groups of kind onnx.`,
           ),
       })
       .prefault({})

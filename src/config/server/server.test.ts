@@ -1,5 +1,6 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { PROFILER_DEFAULTS } from "../../core/shadow/profiler.js";
 import { parseSource } from "../source.js";
 import { loadServerConfig, serverConfigFrom } from "./server.js";
 
@@ -43,10 +44,29 @@ describe("server configuration", () => {
     expect(config.grpc).toMatchObject({ port: 0, host: "0.0.0.0" });
     expect(read("grpc: {enabled: false}\n").grpc).toBeNull();
   });
+  it("runs requests again to learn from, but for a scheduler on many threads, and where it is told not to", () => {
+    const profiler = (keys: string) => read(`scheduler: {${keys}}\n`).scheduler.profiler;
+    expect(profiler("")).toEqual(PROFILER_DEFAULTS);
+    expect(profiler("profiler: {request_share: 0.5}")).toEqual({ ...PROFILER_DEFAULTS, requestShare: 0.5 });
+    for (const keys of [
+      "profiler: false",
+      "profiler: {time_share: 0}",
+      "threads: 2",
+      "threads: 2, profiler: false",
+      "threads: 2, profiler: {time_share: 0}",
+    ])
+      expect(profiler(keys), keys).toBeNull();
+    expect(() => profiler("profiler: true")).toThrow(/scheduler\.profiler.*must be .*false; was true/);
+    expect(() => profiler("profiler: {time_share: 0.5}")).toThrow(/scheduler\.profiler\.time_share.*at most 0\.01; was 0\.5/);
+  });
+
   it("says what a scheduler on many threads cannot do", () => {
     expect(read("scheduler: {threads: 2}\n").scheduler).toMatchObject({ threads: 2 });
     expect(() => read("scheduler: {threads: 2}\nevent_log: {file: e.log}\n")).toThrow(
       /event_log.*must be absent where scheduler.threads is 2.*was e\.log/,
+    );
+    expect(() => read("scheduler: {threads: 2, profiler: {time_share: 0.01}}\n")).toThrow(
+      /scheduler.profiler.*must be false or absent where scheduler.threads is 2.*was .*0\.01/,
     );
     expect(() => read("scheduler: {thread: true}\n")).toThrow("scheduler.thread: unknown key; did you mean threads?");
     expect(() => read("scheduler: {threads: 65}\n")).toThrow(/scheduler.threads.*64/);

@@ -1,11 +1,13 @@
 /** The server's configuration as the rooms read it: defaults, file and command line merged, units in the names. */
 import path from "node:path";
 import type { NamedPolicy } from "../../core/event-log.js";
+import { PROFILER_DEFAULTS, type ProfilerOptions } from "../../core/shadow/profiler.js";
 import { type DurationUs, workUsFromMs } from "../../core/time.js";
 import { policyNamed } from "../../policies/registry.js";
 import { autoscaleOptions } from "../autoscale.js";
 import { type AcceleratorGroupSpec, GROUP_AUTO, startCount } from "../model.js";
 import { validatePolicyOptions } from "../policy-options.js";
+import { profilerOptions } from "../profiler.js";
 import { ACCELERATORS_MAX } from "../scenario/scenario-schema.js";
 import { IssueList, readSource, type Source, sourceOf } from "../source.js";
 import { validate } from "../validate.js";
@@ -100,6 +102,8 @@ export interface ServerConfig {
     readonly rateWindowUs: DurationUs;
     /** Queue threads; 0: the scheduler is one. */
     readonly threads: number;
+    /** Null: nothing is run again to learn from. */
+    readonly profiler: ProfilerOptions | null;
   };
   readonly log: {
     readonly level: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
@@ -213,6 +217,7 @@ export function serverConfigFrom(
       isolation: file.scheduler.isolation,
       rateWindowUs: workUsFromMs(file.scheduler.rate_window_s * 1000),
       threads: file.scheduler.threads,
+      profiler: resolveProfiler(file.scheduler),
     },
     log: file.log,
     tracing:
@@ -226,13 +231,24 @@ export function serverConfigFrom(
 
 /** What a scheduler on many threads cannot do. */
 function checkScheduler({ scheduler, event_log }: ServerConfigFile, issues: IssueList): void {
-  const { threads } = scheduler;
+  const { threads, profiler } = scheduler;
   if (threads === 0) return;
+  if (profiler !== undefined && resolveProfiler(scheduler) !== null)
+    issues.add(
+      ["scheduler", "profiler"],
+      `must be false or absent where scheduler.threads is ${threads} (nothing is run again there); was ${JSON.stringify(profiler)}`,
+    );
   if (event_log !== undefined)
     issues.add(
       ["event_log"],
       `must be absent where scheduler.threads is ${threads} (its threads see events in no one order); was ${event_log.file}`,
     );
+}
+
+/** On by default, where the scheduler is one: it acts only where a policy learns from it. */
+function resolveProfiler({ threads, profiler }: ServerConfigFile["scheduler"]): ProfilerOptions | null {
+  if (profiler !== undefined) return profilerOptions(profiler);
+  return threads === 0 ? PROFILER_DEFAULTS : null;
 }
 
 function overlaps({ http, grpc }: ServerConfigFile): boolean {

@@ -32,6 +32,8 @@ export class AcceleratorGroup {
   readonly busyUs: Float64Array;
   /** Accelerators that take batches. */
   presentCount = 0;
+  /** They are so many from now on. */
+  onPresence: (count: number, now: number) => void = () => {};
   /** Those that are about to. */
   private awaitedCount = 0;
   private readonly presence: Presence[];
@@ -104,6 +106,7 @@ export class AcceleratorGroup {
     this.presentCount = this.presence.filter((each) => each === "present").length;
     this.awaitedCount = this.presence.filter((each) => each === "restarting" || each === "overdue").length;
     this.load.present(this.presentCount, now);
+    this.onPresence(this.presentCount, now);
   }
 
   // Its batches

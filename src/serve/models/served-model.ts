@@ -28,6 +28,8 @@ export interface ServedQueue {
   /** Requests not ended, and batches on accelerators: 0 and 0 is when it may be removed. */
   live: number;
   batches: number;
+  /** Requests of it that are run again and have not ended; it is not removed before they have. */
+  shadows: number;
   /** Sends none, because its model is confined. */
   isHeld: boolean;
   lastUsedAt: number;
@@ -49,6 +51,8 @@ export class ServedModel {
   queued = 0;
   bytes = 0;
   batches = 0;
+  /** Requests that are run again and have not ended. */
+  shadows = 0;
   /** Takes no new requests; what it has is served. */
   isLeaving = false;
   readonly counts: ModelCounts;
@@ -76,7 +80,7 @@ export class ServedModel {
   }
 
   get isIdle(): boolean {
-    return this.live === 0 && this.batches === 0;
+    return this.live === 0 && this.batches === 0 && this.shadows === 0;
   }
 
   /** Resolves when `tellIdle` finds it idle. */

@@ -48,6 +48,8 @@ export class ServedModels {
   private readonly apps = new Map<string, Apps>();
   private readonly queues: (ServedQueue | undefined)[] = [];
   private readonly freeQueues: number[] = [];
+  /** The model takes nothing new. */
+  onLeaving: (model: ServedModel) => void = () => {};
 
   constructor(
     options: ServedModelsOptions,
@@ -86,6 +88,7 @@ export class ServedModels {
   /** The model takes nothing new; resolves when what it had has ended. */
   async remove(model: ServedModel): Promise<void> {
     model.isLeaving = true;
+    this.onLeaving(model);
     while (!model.isIdle) await model.becomesIdle();
     for (const queue of [...model.queues.values()]) this.removeQueue(queue);
     this.models.delete(model);
@@ -139,7 +142,7 @@ export class ServedModels {
     const sizeMax = Math.min(BATCH_MAX, Math.max(1, Math.floor(spec.batchSizeMax / rows)));
     const timesUs = model.times.table(rows, extent, sizeMax);
     const queue: ServedQueue = {
-      id: this.freeQueues.pop() ?? this.queues.length,
+      id: this.takeNumber(),
       key,
       model,
       rows,
@@ -151,6 +154,7 @@ export class ServedModels {
       dropped: 0,
       live: 0,
       batches: 0,
+      shadows: 0,
       isHeld: false,
       lastUsedAt: 0,
     };
@@ -169,9 +173,14 @@ export class ServedModels {
     }
     this.queues[queue.id] = queue;
     model.queues.set(key, queue);
-    if (model.meter.current !== model.group.network && this.options.network === undefined)
-      this.scheduler.delays(queue.id, model.meter.current);
+    this.tellMeasured(queue.id, model);
     return queue;
+  }
+
+  /** Plans of a new queue allow for the delays of its model, where they were measured. */
+  private tellMeasured(queue: number, { meter, group }: ServedModel): void {
+    if (meter.current !== group.network && this.options.network === undefined)
+      this.scheduler.delays(queue, meter.current);
   }
 
   /** Plans of the model allow for other delays from now on; not where the configuration says for which. */
@@ -180,10 +189,29 @@ export class ServedModels {
     for (const queue of model.queues.values()) this.scheduler.delays(queue.id, model.meter.current);
   }
 
+  /** A queue for requests of this one that are run again alone. @returns its number, until it is given back. */
+  addShadow(queue: ServedQueue): number {
+    const id = this.takeNumber();
+    this.scheduler.shadows!.addShadow(id, queue.id);
+    this.tellMeasured(id, queue.model);
+    return id;
+  }
+
+  private takeNumber(): number {
+    const id = this.freeQueues.pop() ?? this.queues.length;
+    this.queues[id] = undefined;
+    return id;
+  }
+
+  /** The scheduler's queue of this number is removed, and the number free. */
+  giveBack(id: number): void {
+    this.scheduler.removeQueue(id);
+    this.queues[id] = undefined;
+    this.freeQueues.push(id);
+  }
+
   private removeQueue(queue: ServedQueue): void {
-    this.scheduler.removeQueue(queue.id);
-    this.queues[queue.id] = undefined;
-    this.freeQueues.push(queue.id);
+    this.giveBack(queue.id);
     queue.model.queues.delete(queue.key);
   }
 
@@ -208,10 +236,12 @@ export class ServedModels {
   }
 }
 
+const isUnused = ({ live, batches, shadows }: ServedQueue): boolean => live === 0 && batches === 0 && shadows === 0;
+
 function longestUnused(queues: Iterable<ServedQueue>): ServedQueue | null {
   let oldest: ServedQueue | null = null;
   for (const queue of queues)
-    if (queue.live === 0 && queue.batches === 0 && (oldest === null || queue.lastUsedAt < oldest.lastUsedAt))
+    if (isUnused(queue) && (oldest === null || queue.lastUsedAt < oldest.lastUsedAt))
       oldest = queue;
   return oldest;
 }

@@ -6,6 +6,7 @@ import type { MetricsFormat } from "../gateway.js";
 import type { GroupScaling } from "../group-scaling.js";
 import { PipelineMetrics } from "./pipeline-metrics.js";
 import { PlacementMetrics } from "./placement-metrics.js";
+import { ProfilerMetrics } from "./profiler-metrics.js";
 import {
   type CounterCell,
   CounterFamily,
@@ -162,6 +163,7 @@ export class Metrics {
     "rubato_worker_exits_total",
     "Workers that ended, by accelerator group and cause.",
   );
+  readonly profiler = new ProfilerMetrics(this.registry);
   readonly placement = new PlacementMetrics(this.registry);
   readonly pipelines = new PipelineMetrics(this.registry, SECONDS);
 

@@ -16,6 +16,7 @@ import type { DispatchRecord, LiveScheduler } from "../live-scheduler.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { ServedModels } from "../models/served-models.js";
 import type { Log } from "../observation/log.js";
+import type { LiveProfiler, ShadowRequest } from "../profiling/live-profiler.js";
 import type { Confinement, PoolEvent, WorkerPool } from "../workers/worker-pool.js";
 import type { InFlight } from "./in-flight.js";
 import type { LiveRequests } from "./live-requests.js";
@@ -24,7 +25,9 @@ interface Running extends CommittedBatch {
   /** The scheduler's number of it. */
   readonly batch: number;
   readonly queue: ServedQueue;
+  /** None of a request that is run again. */
   readonly members: readonly InFlight[];
+  readonly shadow: ShadowRequest | null;
   readonly variant: number;
 }
 
@@ -44,8 +47,12 @@ export class LiveBatches {
   private readonly onSettled: (model: ServedModel) => void;
   /** All members of a batch were answered, and no turn of the scheduler has come yet. */
   afterAnswers: () => void = () => {};
+  /** By group; null: nothing is run again there. */
+  profilers: readonly (LiveProfiler | null)[] = [];
   /** By the number that the pool knows it by. */
   private readonly running = new Map<number, Running>();
+  /** Those of them that are runs to learn from: nobody waits for them. */
+  private shadows = 0;
   private nextBatch = 1;
   /** Models, by name, that not all workers may hold batches of at once: one may end its worker, or keeps it. */
   private readonly confined = new Map<string, Confinement>();
@@ -69,13 +76,13 @@ export class LiveBatches {
   }
 
   get count(): number {
-    return this.running.size;
+    return this.running.size - this.shadows;
   }
 
   /** Batches on the accelerators of a group, from when each may have begun to execute. */
   *on(group: AcceleratorGroup): Generator<{ accelerator: number; queue: ServedQueue; size: number; execAt: number }> {
-    for (const { accelerator, queue, members, execAt } of this.running.values())
-      if (queue.model.group === group) yield { accelerator, queue, size: members.length, execAt };
+    for (const { accelerator, queue, members, shadow, execAt } of this.running.values())
+      if (shadow === null && queue.model.group === group) yield { accelerator, queue, size: members.length, execAt };
   }
 
   /** On how many workers batches of the model may be at once, from now on. */
@@ -125,16 +132,19 @@ export class LiveBatches {
   /** The scheduler's command. */
   dispatched(record: DispatchRecord): void {
     const { accelerator, slots, openedAt, at } = record;
-    const queue = this.models.queue(record.queue);
+    const shadow = this.profilers[record.group]?.dispatched(slots[0]!) ?? null;
+    const queue = shadow?.queue ?? this.models.queue(record.queue);
     const { model } = queue;
     const { group } = model;
-    const members = slots.map((slot) => this.requests.dispatched(slot, slots.length, openedAt, at));
+    const members =
+      shadow === null ? slots.map((slot) => this.requests.dispatched(slot, slots.length, openedAt, at)) : [];
     const id = this.nextBatch++;
     const running: Running = {
       accelerator,
       batch: record.batch,
       queue,
       members,
+      shadow,
       variant: record.variant,
       dispatchedAt: at,
       predictedUs: record.execUs,
@@ -146,6 +156,7 @@ export class LiveBatches {
     const isTooMany = this.isFull(model);
     model.batches++;
     queue.batches++;
+    if (shadow !== null) this.shadows++;
     this.running.set(id, running);
     if (this.confined.has(model.spec.name)) this.holdOrLetGo(model);
     if (!group.canRun(accelerator) || isTooMany) {
@@ -155,19 +166,19 @@ export class LiveBatches {
       if (group.isDeserted) this.scheduler.failQueue(queue.id, FAIL_NO_ACCELERATOR);
       return;
     }
-    model.cells.closed[record.close]!.value++;
+    if (shadow === null) model.cells.closed[record.close]!.value++;
     try {
       this.pool.run(group.first + accelerator, {
         batch: id,
         model: model.spec.name,
         spec: model.spec,
-        members: members.map((member) => member.call?.inputs ?? NO_TENSORS),
+        members: shadow === null ? members.map((member) => member.call?.inputs ?? NO_TENSORS) : [shadow.inputs],
         variant: record.variant,
-        kinds: kindsOf(members),
-        outputs: outputsWanted(members),
+        kinds: kindsOf(shadow === null ? members : [shadow]),
+        outputs: shadow?.outputs ?? outputsWanted(members),
         earliestStartAt: timeUs(record.execAt),
         predictedUs: durationUs(record.execUs),
-        deadlineAt: timeUs(members.reduce((latest, member) => Math.max(latest, member.deadline), 0)),
+        deadlineAt: timeUs(members.reduce((latest, member) => Math.max(latest, member.deadline), shadow?.deadline ?? 0)),
       });
     } catch (error) {
       this.log.error({ err: error, model: model.spec.name }, "a batch could not be handed to its worker");
@@ -181,11 +192,16 @@ export class LiveBatches {
     const now = this.clock.now();
     const running = this.settle(event.batch);
     const { batch, members, queue, variant } = running;
+    const profiler = this.profilers[queue.model.group.index];
+    if (running.shadow !== null) profiler!.ran(finishedAt - startedAt);
     this.scheduler.finished(queue.model.group.index, batch, startedAt, finishedAt);
     for (let index = 0; index < members.length; index++)
       this.requests.executed(members[index]!, startedAt, finishedAt, variant, event.outputs[index]!, now);
+    if (running.shadow !== null) return;
     this.afterAnswers();
     this.measure(running, event, now);
+    // A confined model may end its worker.
+    if (!this.confined.has(queue.model.spec.name)) profiler?.batchEnded(queue, members, now);
   }
 
   /** @param quantile of what it was expected to take, that the time of a batch of this queue is. */
@@ -211,9 +227,9 @@ export class LiveBatches {
 
   failed(event: PoolEvent & { kind: "failed" }): void {
     const running = this.settle(event.batch);
-    const { accelerator, members } = running;
+    const { accelerator, members, shadow } = running;
     const { model } = running.queue;
-    model.cells.batchesFailed.value++;
+    if (shadow === null) model.cells.batchesFailed.value++;
     this.log.warn(
       {
         model: model.spec.name,
@@ -223,7 +239,7 @@ export class LiveBatches {
         cause: event.cause,
         text: event.message,
       },
-      "a batch failed",
+      shadow === null ? "a batch failed" : "a request that was run again failed",
     );
     // Of several members nobody knows yet who is to blame.
     const code = members.length === 1 ? event.code : "internal";
@@ -242,7 +258,14 @@ export class LiveBatches {
     code: ErrorCode = "internal",
   ): void {
     for (const member of running.members) this.requests.returned(member, text, code);
+    if (running.shadow !== null) this.lost(running, hasBegun);
     this.scheduler.failed(running.queue.model.group.index, running.batch, cause, hasBegun);
+  }
+
+  /** A request that was run again was not measured. */
+  private lost({ queue, execAt }: Running, hasBegun: boolean | null): void {
+    const us = hasBegun === false ? 0 : Math.max(0, this.clock.now() - execAt);
+    this.profilers[queue.model.group.index]!.ran(us);
   }
 
   /** It is on no accelerator any more. */
@@ -255,6 +278,7 @@ export class LiveBatches {
     model.group.settled(running);
     queue.batches--;
     model.batches--;
+    if (running.shadow !== null) this.shadows--;
     if (queue.isHeld) this.holdOrLetGo(model);
     this.onSettled(model);
     return running;
@@ -265,7 +289,7 @@ const NO_TENSORS: readonly Tensor[] = [];
 const NO_KINDS: readonly number[] = [];
 
 /** Empty where nobody says any. */
-const kindsOf = (members: readonly InFlight[]): readonly number[] =>
+const kindsOf = (members: readonly Pick<InFlight, "traits">[]): readonly number[] =>
   members.every(({ traits }) => traits.kind === PLAIN.kind) ? NO_KINDS : members.map(({ traits }) => traits.kind);
 
 /** Names that any member asks for; empty: all. */

@@ -1,7 +1,9 @@
+import type { AcceleratorGroupSpec } from "../../config/model.js";
 import type { LogGroup } from "../../core/event-log.js";
 import { assertNever, invariant } from "../../core/invariant.js";
 import { FAIL_NO_ACCELERATOR } from "../../core/outcome.js";
 import type { NetworkDelays } from "../../core/policy.js";
+import { Profiler, type ProfilerOptions } from "../../core/shadow/profiler.js";
 import { type Clock, systemClock } from "../../wire/clock/clock.js";
 import type { GroupScaling } from "../group-scaling.js";
 import { AcceleratorGroup } from "../groups/accelerator-group.js";
@@ -9,6 +11,7 @@ import type { LiveScheduler, SchedulerDeployment } from "../live-scheduler.js";
 import type { ServedModel } from "../models/served-model.js";
 import { BATCH_MAX, ServedModels, type ServedModelsOptions } from "../models/served-models.js";
 import { Metrics } from "../observation/metrics.js";
+import { LiveProfiler } from "../profiling/live-profiler.js";
 import { LiveBatches, type LiveBatchesOptions } from "../requests/live-batches.js";
 import { LiveRequests, type LiveRequestsOptions } from "../requests/live-requests.js";
 import type { PoolEvent } from "../workers/worker-pool.js";
@@ -22,6 +25,10 @@ export interface LiveDriverOptions extends LiveRequestsOptions, LiveBatchesOptio
   readonly schedulerMode?: SchedulerDeployment;
   /** Default: the host's. */
   readonly clock?: Clock;
+  /** Null, or absent: nothing is run again. Never with schedulers on queue threads. */
+  readonly profiler?: ProfilerOptions | null;
+  /** Numbers in [0, 1): which requests the profiler picks. Default: Math.random. */
+  readonly random?: () => number;
   /** A bug: the server cannot go on. */
   readonly onBroken: (error: unknown) => void;
 }
@@ -47,6 +54,8 @@ export class LiveDriver {
   private readonly options: LiveDriverOptions;
   private readonly clock: Clock;
   private readonly scheduler: LiveScheduler;
+  /** By group. */
+  private readonly profilers: readonly (LiveProfiler | null)[];
   private readonly waiting: (() => void)[] = [];
 
   constructor(options: LiveDriverOptions) {
@@ -64,6 +73,26 @@ export class LiveDriver {
     this.models = new ServedModels(options, this.groups, this.scheduler, this.metrics);
     this.requests = new LiveRequests(options, this.clock, this.models, this.scheduler, this.metrics, tellIdle);
     this.batches = new LiveBatches(options, this.clock, this.models, this.requests, this.scheduler, tellIdle);
+    this.profilers = this.groups.map((group) => this.createProfiler(group, tellIdle));
+    this.batches.profilers = this.profilers;
+    this.models.onLeaving = (model) => this.profilers[model.group.index]?.cancel(model);
+    this.metrics.profiler.shares = () => this.profilerShares();
+  }
+
+  /** @returns null: what it takes is known beforehand, or nothing is to be run again. */
+  private createProfiler(group: AcceleratorGroup, onEnded: (model: ServedModel) => void): LiveProfiler | null {
+    const { options, scheduler, models, metrics } = this;
+    const { shadows } = scheduler;
+    if (!this.isProfiled(group.spec) || shadows === null) return null;
+    const profiler = new Profiler(options.profiler!, options.random ?? Math.random);
+    const slot = options.slots + group.index;
+    const live = new LiveProfiler(profiler, slot, scheduler, shadows, models, metrics.profiler, onEnded);
+    group.onPresence = (count, now) => live.present(count, now);
+    return live;
+  }
+
+  private isProfiled({ kind }: AcceleratorGroupSpec): boolean {
+    return (this.options.profiler ?? null) !== null && kind !== "emulated";
   }
 
   private createGroups(): AcceleratorGroup[] {
@@ -86,7 +115,7 @@ export class LiveDriver {
         network: options.network ?? NETWORK,
         acceleratorsMax: spec.count,
         // A cancelled request that runs leaves its slot before its batch ends.
-        requestsMax: slots + spec.count * 2 * BATCH_MAX,
+        requestsMax: slots + spec.count * 2 * BATCH_MAX + (this.isProfiled(spec) ? 1 : 0),
         retriesMax: options.retriesMax,
         learn: spec.kind !== "emulated",
         ...(spec.policy === undefined ? {} : { policy: spec.policy }),
@@ -94,11 +123,13 @@ export class LiveDriver {
     );
     return createLiveScheduler(
       options.schedulerMode ?? "inline",
-      { groups, slots, eventLog, clock: this.clock },
+      { groups, slots: slots + (this.options.profiler == null ? 0 : groups.length), eventLog, clock: this.clock },
       {
         dispatched: (record) => this.batches.dispatched(record),
-        ended: (slot, outcome, reason, _execStartAt, at, lateByUs) =>
-          this.requests.ended(slot, outcome, reason, at, lateByUs),
+        ended: (slot, outcome, reason, _execStartAt, at, lateByUs) => {
+          if (slot < slots) this.requests.ended(slot, outcome, reason, at, lateByUs);
+          else this.profilers[slot - slots]!.ended(outcome, reason);
+        },
         predicted: (queue, quantile) => this.batches.predicted(queue, quantile),
         broke: (error) => options.onBroken(error),
         warned: (text) => options.log.warn(text),
@@ -115,6 +146,12 @@ export class LiveDriver {
   async stop(): Promise<void> {
     this.requests.stop();
     await this.scheduler.stop();
+    for (const profiler of this.profilers) profiler?.stop();
+  }
+
+  /** Nothing is run again from now on. */
+  stopProfiling(): void {
+    for (const profiler of this.profilers) profiler?.close();
   }
 
   private get isIdle(): boolean {
@@ -221,6 +258,14 @@ export class LiveDriver {
     const group = this.groups.find(({ first, spec }) => accelerator >= first && accelerator < first + spec.count);
     invariant(group !== undefined, `accelerator ${accelerator} does not exist`);
     return group;
+  }
+
+  private *profilerShares() {
+    const now = this.clock.now();
+    for (const { index, spec, presentCount } of this.groups) {
+      const profiler = this.profilers[index] ?? null;
+      if (profiler !== null) yield { group: spec.name, share: profiler.share(presentCount, now) };
+    }
   }
 
   private *acceleratorRows() {

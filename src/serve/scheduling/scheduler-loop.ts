@@ -13,6 +13,7 @@ import {
   LOG_QUEUE_ADDED,
   LOG_QUEUE_FAILED,
   LOG_QUEUE_REMOVED,
+  LOG_SHADOW_ADDED,
   LOG_TRAITS,
   LOG_WIDTH,
   LOG_WOKEN,
@@ -35,6 +36,7 @@ import {
   type QueueRecord,
   type SchedulerEvents,
   type SchedulerRow,
+  type ShadowScheduler,
 } from "../live-scheduler.js";
 import { WindowObserver } from "./window-observer.js";
 
@@ -54,7 +56,8 @@ const NO_KEY = -1;
  * Order within a turn, as everywhere: batches that ended, then the rest in the order of saying, then timers. After
  * each event what is due is done, so that requests sent at once are treated as if they came one after another.
  */
-export class SchedulerLoop {
+export class SchedulerLoop implements ShadowScheduler {
+  readonly shadows: ShadowScheduler = this;
   /** Counted as they happen. */
   private readonly counts = { turns: 0, stalls: 0, lagSumUs: 0, lagMaxUs: 0, dueTurns: 0 };
   private readonly schedulers: Scheduler[] = [];
@@ -155,6 +158,15 @@ export class SchedulerLoop {
     for (let at = 0; at < numbers.length; at += ROW_NUMBERS)
       this.say(LOG_NUMBERS, group, numbers[at]!, numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4]);
     return true;
+  }
+
+  addShadow(queue: number, of: number): void {
+    this.queueGroup[queue] = this.queueGroup[of]!;
+    this.say(LOG_SHADOW_ADDED, this.queueGroup[of]!, queue, of);
+  }
+
+  wantedAloneUs(queue: number, kind: number, observations: number): number {
+    return this.schedulers[this.queueGroup[queue]!]!.wantedAloneUs(this.queueKey[queue]!, kind, observations);
   }
 
   removeQueue(queue: number): void {
@@ -259,6 +271,9 @@ export class SchedulerLoop {
         rows[from + 3] = this.slotHandle[said]!;
         this.apply(rows, from);
         break;
+      case LOG_SHADOW_ADDED:
+        rows[from + 4] = this.queueKey[rows[from + 4]!]!;
+        return this.applyQueueAdded(rows, from);
       case LOG_QUEUE_ADDED:
         return this.applyQueueAdded(rows, from);
       case LOG_NETWORK:
@@ -332,9 +347,11 @@ export class SchedulerLoop {
       end: (handle, outcome, reason, execStartAt, at, lateByUs) =>
         this.end(group, handle, outcome, reason, execStartAt, at, lateByUs),
       batchEnded: (batch, startAt, endAt) => {
-        const { batches } = this.schedulers[group]!;
-        const quantile = this.schedulers[group]!.quantileOf(batch, endAt - startAt);
-        if (!Number.isNaN(quantile)) this.events.predicted(this.keyQueue[group]![batches.queue[batch]!]!, quantile);
+        const scheduler = this.schedulers[group]!;
+        const key = scheduler.batches.queue[batch]!;
+        if (scheduler.isShadow(key)) return;
+        const quantile = scheduler.quantileOf(batch, endAt - startAt);
+        if (!Number.isNaN(quantile)) this.events.predicted(this.keyQueue[group]![key]!, quantile);
       },
       preempt: (batch) => violated(`batch ${batch}: a live policy does not preempt`),
     };

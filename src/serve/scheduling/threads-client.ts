@@ -58,6 +58,7 @@ interface Place {
  * It keeps no time and sleeps on the front's bell (Atomics.waitAsync): actors ring it only while it sleeps.
  */
 export class ThreadsClient implements LiveScheduler {
+  readonly shadows = null;
   private readonly options: ThreadsClientOptions;
   private readonly events: SchedulerEvents;
   private readonly team: WorkerTeam;
