@@ -135,14 +135,19 @@ export class KindQueue implements Queue {
     if (size === 0) return;
     const lead = times.leadUs(1);
     const scale = this.core.accelerators.fastestScale;
+    // Of the last start by which nobody is hopeless, and in whole microseconds, which is the order.
     let latestAt = isRetry ? waiting.retries.dueAt - byKind.execUs[1]! * scale : Number.POSITIVE_INFINITY;
-    for (const { kind, pending } of waiting.lines)
-      if (pending.length > 0)
-        latestAt = Math.min(latestAt, pending.deadlineAt(0) - Math.ceil(this.chooser.hopelessUs(kind) * scale));
+    let rank = latestAt;
+    for (const { kind, pending } of waiting.lines) {
+      if (pending.length === 0) continue;
+      const hopelessUs = this.chooser.hopelessUs(kind) * scale;
+      latestAt = Math.min(latestAt, pending.deadlineAt(0) - hopelessUs);
+      rank = Math.min(rank, pending.deadlineAt(0) - Math.ceil(hopelessUs));
+    }
     offers.leadUs[key] = lead;
     offers.opensAt[key] = at + lead;
     offers.latestAt[key] = Math.floor(latestAt);
-    offers.rank[key] = latestAt;
+    offers.rank[key] = rank;
     offers.earlyExecUs[key] = 0;
     offers.execUs[key] = Math.ceil(byKind.execUs[size]! * scale);
     offers.more[key] = Math.floor((waiting.length - size) / byKind.sizeMax);
