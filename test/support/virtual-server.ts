@@ -9,7 +9,7 @@ import { REFUSALS } from "../../src/serve/endings.js";
 import { profileOfEmulated } from "../../src/serve/models/model-profile.js";
 import { ModelTimes } from "../../src/serve/models/model-times.js";
 import { silentLog } from "../../src/serve/observation/log.js";
-import { Server } from "../../src/serve/server.js";
+import { Server, type ServerOptions } from "../../src/serve/server.js";
 import { ProcessPool } from "../../src/serve/workers/process-pool.js";
 import { stream, type Uniform } from "../../src/sim/random.js";
 import { BUDGET_RULES } from "../../src/system/budget.js";
@@ -48,13 +48,19 @@ export class VirtualServer {
   private readonly stallUs: number;
   /** Of traffic and operations. */
   private readonly draw: Uniform;
+  /** Requests of apps to a policy that learns what each takes, most with time left: some are run again alone. */
+  readonly isProfiled: boolean;
+  private readonly drawApp: Uniform;
   private isOpen = true;
 
-  /** @param hasPipeline a pipeline over its models is served, too, and called as they are. */
+  /** @param hasPipeline a pipeline over its models is served, too, and called as they are. @param profiledPart of seeds. */
   constructor(
     readonly seed: number,
     private readonly hasPipeline = false,
+    { profiledPart = 0, eventLog = null }: { profiledPart?: number; eventLog?: ServerOptions["eventLog"] } = {},
   ) {
+    this.drawApp = stream(seed, "apps");
+    this.isProfiled = this.drawApp() < profiledPart;
     const shape = stream(seed, "shape");
     const cost = stream(seed, "cost");
     const late = stream(seed, "late");
@@ -67,15 +73,17 @@ export class VirtualServer {
       costUs: () => Math.floor(cost() * costUs),
       readingUs: () => (cost() < 0.2 ? 1 : 0),
     });
-    this.groups = drawGroups(shape);
-    const emulated = drawModels(shape, this.groups);
+    this.groups = drawGroups(shape).map((each) => (this.isProfiled ? { ...each, ...LEARNS } : each));
+    const emulated = drawModels(shape, this.groups).map(({ spec, twin }) =>
+      this.isProfiled ? { twin, spec: { ...spec, ...LOOSE } } : { twin, spec },
+    );
     const pipeline = drawPipeline(stream(seed, "pipeline"), emulated.length);
     this.specs = emulated.map(({ spec }) => spec);
     const times = new Map(emulated.map(({ spec, twin }) => [spec.name, new ModelTimes(spec, profileOfEmulated(twin))]));
     this.workers = new VirtualWorkers(this.clock, stream(seed, "workers"), ({ name }, size) =>
       times.get(name)!.us(size, null),
     );
-    this.faults = drawFaults(shape);
+    this.faults = drawFaults(shape, this.isProfiled ? RARE : 1);
     const limits = { respawnMinMs: 10, respawnMaxMs: 500, startTimeoutMs: 300, loadTimeoutMs: 400, hangFloorMs: 100 };
     this.pool = new ProcessPool(this.groups, {
       clock: this.clock,
@@ -91,7 +99,9 @@ export class VirtualServer {
       tracer: null,
       slots: shape() < 0.2 ? 24 : 4096,
       retriesMax: Math.floor(shape() * 3),
-      eventLog: null,
+      eventLog,
+      profiler: this.isProfiled ? { timeShare: 0.5, requestShare: 1, observations: 1000 } : null,
+      random: stream(seed, "profiler"),
       schedulerMode: "inline",
       modelControl: "explicit",
       shareGroupsMax: 3,
@@ -142,9 +152,9 @@ export class VirtualServer {
   /** Clients come and go, and things are done to the server, for so long. */
   traffic(forUs: number): void {
     const { draw, clock } = this;
-    const endAt = clock.now() + forUs;
+    const endAt = clock.now() + (this.isProfiled ? LOOKED_AT * forUs : forUs);
     const capacity = this.groups.reduce((sum, { count }) => sum + count, 0);
-    const gapUs = (6 * MS) / capacity / (0.2 + 2.5 * draw());
+    const gapUs = ((this.isProfiled ? CALM * 6 : 6) * MS) / capacity / (0.2 + 2.5 * draw());
     const next = (meanUs: number, act: () => void): void => {
       clock.in(Math.ceil(-Math.log(1 - draw()) * meanUs), () => {
         if (clock.now() >= endAt || !this.isOpen) return;
@@ -153,7 +163,7 @@ export class VirtualServer {
       });
     };
     next(gapUs, () => this.call());
-    next(40 * MS, () => this.operate());
+    next((this.isProfiled ? 40 * RARE : 40) * MS, () => this.operate());
   }
 
   /** From now on nothing goes wrong any more. */
@@ -174,7 +184,7 @@ export class VirtualServer {
     const timeoutUs =
       changes.timeoutMs !== undefined
         ? changes.timeoutMs * MS
-        : draw() < 0.3
+        : draw() < 0.3 || this.isProfiled
           ? null
           : Math.ceil(draw() ** 2 * 300 * MS);
     const call: Call = {
@@ -188,7 +198,10 @@ export class VirtualServer {
       details: {},
     };
     this.calls.push(call);
-    const poison: Poison = isPlain || draw() > 0.01 ? "none" : (["refused", "kills", "hangs"] as const)[call.id % 3]!;
+    const poison: Poison =
+      isPlain || draw() > (this.isProfiled ? 0.01 / RARE : 0.01)
+        ? "none"
+        : (["refused", "kills", "hangs"] as const)[call.id % 3]!;
     const rows = isPlain || draw() > 0.1 ? 1 : 2 + Math.floor(draw() * 3);
     const input = fp32("x", rows, poisoned(call.id, poison));
     const over = (end: Call["end"], reason: string): void => {
@@ -208,7 +221,7 @@ export class VirtualServer {
           receivedAt,
           timeoutUs: timeoutUs === null ? null : durationUs(timeoutUs),
           transportDeadlineAt: null,
-          parameters: {},
+          parameters: this.isProfiled ? { app: `app ${Math.floor(3 * this.drawApp())}` } : {},
           traceparent: null,
           byteLength: input.data.byteLength,
         },
@@ -282,11 +295,14 @@ export class VirtualServer {
   /** Requests that the metrics count, by outcome and by reason; and calls refused before they were requests. */
   async counted(family = "rubato_requests_total"): Promise<{
     ended: Map<string, number>;
+    /** Requests that were run again, by outcome. */
+    again: Map<string, number>;
     refused: number;
     batches: number;
     parts: number;
   }> {
     const ended = new Map<string, number>();
+    const again = new Map<string, number>();
     let refused = 0;
     let batches = 0;
     let parts = 0;
@@ -294,7 +310,10 @@ export class VirtualServer {
     for (const line of text.split("\n")) {
       const value = Number(line.slice(line.lastIndexOf(" ") + 1));
       if (line.startsWith("rubato_pipeline_parts_total{")) parts += value;
-      else if (line.startsWith("rubato_requests_refused_total{")) refused += value;
+      else if (line.startsWith("rubato_profiler_runs_total{")) {
+        const outcome = /outcome="([^"]*)"/.exec(line)![1]!;
+        again.set(outcome, (again.get(outcome) ?? 0) + value);
+      } else if (line.startsWith("rubato_requests_refused_total{")) refused += value;
       else if (line.startsWith("rubato_batches_ended_total{") && line.includes('outcome="finished"')) batches += value;
       else if (line.startsWith(`${family}{`)) {
         const outcome = /outcome="([^"]*)"/.exec(line)![1]!;
@@ -303,7 +322,7 @@ export class VirtualServer {
         ended.set(key, (ended.get(key) ?? 0) + value);
       }
     }
-    return { ended, refused, batches, parts };
+    return { ended, again, refused, batches, parts };
   }
 }
 
@@ -320,6 +339,14 @@ function drawGroups(draw: Uniform): AcceleratorGroupSpec[] {
     return group(count, { name, kind, scales });
   });
 }
+
+/** What it takes that some of a profiled server's requests are run again. */
+const LEARNS = { kind: "onnx", policy: { name: "distribution+", options: {} } } as const;
+const LOOSE = { sloUs: durationUs(5000 * MS), queueRequestsMax: 1000, queueBytesMax: 1 << 20 };
+/** Times as long traffic, times as long between requests, and between what goes wrong: a run waits until hundreds of requests have ended with time left. */
+const LOOKED_AT = 16;
+const CALM = 3;
+const RARE = 10;
 
 const POLICIES = ["deferred", "eager", "timeout"] as const;
 
@@ -379,10 +406,10 @@ function drawPipeline(draw: Uniform, models: number): string {
 }
 
 /** Most seeds have some faults; each has its own mix. */
-function drawFaults(draw: Uniform): WorkerFaults {
+function drawFaults(draw: Uniform, rarer: number): WorkerFaults {
   const faults = { ...NO_FAULTS };
   const often = 0.2 * draw() ** 2;
-  for (const name of Object.keys(faults) as (keyof WorkerFaults)[]) if (draw() < 0.4) faults[name] = often;
+  for (const name of Object.keys(faults) as (keyof WorkerFaults)[]) if (draw() < 0.4) faults[name] = often / rarer;
   faults.lateFactor = 2 + 30 * draw();
   // Rarer than a batch: a worker that dies in one of five runs serves nobody.
   for (const name of ["diesRunning", "hangs", "late"] as const) faults[name] /= 4;

@@ -57,7 +57,9 @@ describe("server configuration", () => {
     ])
       expect(profiler(keys), keys).toBeNull();
     expect(() => profiler("profiler: true")).toThrow(/scheduler\.profiler.*must be .*false; was true/);
-    expect(() => profiler("profiler: {time_share: 0.5}")).toThrow(/scheduler\.profiler\.time_share.*at most 0\.01; was 0\.5/);
+    expect(() => profiler("profiler: {time_share: 0.5}")).toThrow(
+      /scheduler\.profiler\.time_share.*at most 0\.01; was 0\.5/,
+    );
   });
 
   it("says what a scheduler on many threads cannot do", () => {

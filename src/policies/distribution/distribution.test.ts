@@ -46,12 +46,15 @@ describe("distribution: Algorithm 1", () => {
   });
 });
 
-test.each([150, 150.45, 150.999, 151])("who is due at %d and hopeless while the accelerator runs is given up once", (deadline) => {
-  for (const policy of [distribution(), distributionPlus()]) {
-    const run = new HandDriven({ policy, kinds: KINDS }).arrive(0, "x").arrive(10, "a", 0, deadline).until(1000);
-    expect(run.ended.get("a")).toBe("dropped infeasible");
-  }
-});
+test.each([150, 150.45, 150.999, 151])(
+  "who is due at %d and hopeless while the accelerator runs is given up once",
+  (deadline) => {
+    for (const policy of [distribution(), distributionPlus()]) {
+      const run = new HandDriven({ policy, kinds: KINDS }).arrive(0, "x").arrive(10, "a", 0, deadline).until(1000);
+      expect(run.ended.get("a")).toBe("dropped infeasible");
+    }
+  },
+);
 
 describe("distribution+: who goes together", () => {
   const serve = () => new HandDriven({ policy: distributionPlus(), kinds: KINDS });

@@ -101,6 +101,11 @@ export class ServedModels {
     return this.queues[id]!;
   }
 
+  /** The same; undefined: it has been removed. */
+  find(id: number): ServedQueue | undefined {
+    return this.queues[id];
+  }
+
   /** The queue for a request, added if it is the first of its kind; or why there can be none. */
   queueFor(model: ServedModel, share: Share): ServedQueue | Refusal {
     const key = share.rows === 1 ? share.key : `${share.rows}*${share.key}`;
@@ -241,7 +246,6 @@ const isUnused = ({ live, batches, shadows }: ServedQueue): boolean => live === 
 function longestUnused(queues: Iterable<ServedQueue>): ServedQueue | null {
   let oldest: ServedQueue | null = null;
   for (const queue of queues)
-    if (isUnused(queue) && (oldest === null || queue.lastUsedAt < oldest.lastUsedAt))
-      oldest = queue;
+    if (isUnused(queue) && (oldest === null || queue.lastUsedAt < oldest.lastUsedAt)) oldest = queue;
   return oldest;
 }

@@ -1,4 +1,4 @@
-import { SHADOW_WAIT_US, type Profiler, type ShadowOutcome, shadowOutcome } from "../../core/shadow/profiler.js";
+import { type Profiler, SHADOW_WAIT_US, type ShadowOutcome, shadowOutcome } from "../../core/shadow/profiler.js";
 import type { RequestTraits } from "../../core/tables/request-table.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { InferCall } from "../gateway.js";

@@ -178,7 +178,9 @@ export class LiveBatches {
         outputs: shadow?.outputs ?? outputsWanted(members),
         earliestStartAt: timeUs(record.execAt),
         predictedUs: durationUs(record.execUs),
-        deadlineAt: timeUs(members.reduce((latest, member) => Math.max(latest, member.deadline), shadow?.deadline ?? 0)),
+        deadlineAt: timeUs(
+          members.reduce((latest, member) => Math.max(latest, member.deadline), shadow?.deadline ?? 0),
+        ),
       });
     } catch (error) {
       this.log.error({ err: error, model: model.spec.name }, "a batch could not be handed to its worker");
@@ -206,7 +208,8 @@ export class LiveBatches {
 
   /** @param quantile of what it was expected to take, that the time of a batch of this queue is. */
   predicted(queue: number, quantile: number): void {
-    this.models.queue(queue).model.cells.quantile.observe(quantile);
+    // Gone when all its members were cancelled while they ran, and its model was unloaded.
+    this.models.find(queue)?.model.cells.quantile.observe(quantile);
   }
 
   private measure(running: Running, event: PoolEvent & { kind: "finished" }, now: number): void {
