@@ -153,8 +153,9 @@ export class QueueSide {
 
   private enter(key: QueueKey, tag: number, arrivalAt: number, deadline: number, traits: RequestTraits): RequestHandle {
     const { responseUs } = this.delaysOf(key);
-    const dueAt = Math.min(deadline, traits.dueBy) - responseUs;
-    return this.requests.add(key, tag, arrivalAt, deadline - responseUs, dueAt, traits);
+    const latestEndAt = deadline - responseUs;
+    const dueAt = traits.dueBy < deadline ? traits.dueBy - responseUs : latestEndAt;
+    return this.requests.add(key, tag, arrivalAt, latestEndAt, dueAt, traits);
   }
 
   cancel(handle: RequestHandle, at: number): void {

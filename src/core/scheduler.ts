@@ -308,7 +308,8 @@ export class Scheduler implements CoreView {
 
   /** Earliest time at which `wake` has something to do. */
   get nextWakeAt(): number {
-    const wakeAt = Math.min(this.arbiter.nextWakeAt, this.alarms.topPriority());
+    const { nextWakeAt } = this.arbiter;
+    const wakeAt = this.alarms.size === 0 ? nextWakeAt : Math.min(nextWakeAt, this.alarms.topPriority());
     return this.shadows === null ? wakeAt : Math.min(wakeAt, this.shadows.lookAt);
   }
 

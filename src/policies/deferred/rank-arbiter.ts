@@ -127,14 +127,17 @@ export class RankArbiter implements Arbiter {
       return;
     }
     this.reserve.offered(key, at);
-    const isDue = offers.mayLeaveIdle[key] === 1 && this.reserve.isLight(key);
+    const mayLeaveIdle = offers.mayLeaveIdle[key] === 1;
+    const isDue = mayLeaveIdle && this.reserve.isLight(key);
     const askAt = isDue ? at : offers.opensAt[key]! - offers.leadUs[key]!;
-    if (askAt <= at && this.open.has(key)) {
-      this.stand(key);
-      return;
+    if (this.open.size > 0) {
+      if (askAt <= at && this.open.has(key)) {
+        this.stand(key);
+        return;
+      }
+      this.open.remove(key);
     }
-    this.open.remove(key);
-    this.waiting.set(key, askAt > at && offers.mayLeaveIdle[key] === 1 && this.nothingPresses(at) ? at : askAt);
+    this.waiting.set(key, mayLeaveIdle && askAt > at && this.nothingPresses(at) ? at : askAt);
     this.planLook(at);
   }
 
@@ -164,14 +167,11 @@ export class RankArbiter implements Arbiter {
   }
 
   get nextWakeAt(): number {
+    const changesAt = this.held.size === 0 ? this.nextOpensAt() : Math.min(this.nextOpensAt(), this.held.topPriority());
     if (this.open.size === 0)
-      return Math.min(
-        this.nextOpensAt(),
-        this.held.topPriority(),
-        this.isLookNeeded() ? this.lookAt : Number.POSITIVE_INFINITY,
-      );
+      return this.idleDispatch && this.isLookNeeded() ? Math.min(changesAt, this.lookAt) : changesAt;
     if (this.idle.size > 0) return Number.NEGATIVE_INFINITY;
-    return Math.min(this.nextOpensAt(), this.held.topPriority(), this.expiresAt(), this.aheadAt());
+    return Math.min(changesAt, this.expiresAt(), this.aheadAt());
   }
 
   wake(at: number): void {

@@ -200,7 +200,7 @@ export class WindowQueue implements Queue {
   }
 
   refresh(at: number): void {
-    this.solo.dropLate(this.endOf(1, at), at);
+    if (this.solo.length > 0) this.solo.dropLate(this.endOf(1, at), at);
     this.gather(at);
     if (this.solo.length > 0) this.publishSolo(at);
     else this.publish(at);
@@ -440,8 +440,10 @@ export class WindowQueue implements Queue {
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
     offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0);
-    offers.earlyExecUs[key] =
-      this.plus === null ? 0 : this.plus.earlyUnitUs(size, this.fastUs[size]!, this.fastUs[size + 1]!);
+    // It stays 0 where no part of `deferred+` ever was.
+    if (this.parts !== null)
+      offers.earlyExecUs[key] =
+        this.plus === null ? 0 : this.plus.earlyUnitUs(size, this.fastUs[size]!, this.fastUs[size + 1]!);
     offers.execUs[key] = this.fastUs[size]!;
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;
