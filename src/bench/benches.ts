@@ -15,6 +15,7 @@ export interface BenchOptions {
   readonly part?: "simulated" | "live" | undefined;
   /** Of apps: an app's requests become twice as long, in place of the comparison. */
   readonly drift?: boolean;
+  readonly profiler?: boolean;
   /** Of default and apps: where finished cases are kept. */
   readonly outDir?: string | null;
   readonly onProgress: (text: string) => void;
@@ -125,9 +126,10 @@ export const BENCHES: readonly Bench[] = [
     name: "apps",
     isFor:
       "requests of two apps of unlike lengths in time on real models: distribution+ by app and by size, sessions by app, the default, eager, " +
-      "timeouts; what batches were expected to take and took; --drift: one app's requests double",
+      "timeouts; what batches were expected to take and took; --drift: one app's requests double; --profiler: p99 with the online profiler and without",
     isNotFor: "machines that do anything else meanwhile",
-    takes: "1 h 30 min on two quiet cores, goes on where it was ended; --size 0.1 30 min; --drift 15 min",
+    takes:
+      "1 h 30 min on two quiet cores, goes on where it was ended; --size 0.1 30 min; --drift 15 min; --profiler 11 min",
     isQuick: false,
     run: async (options) => (await import("./apps/apps-bench.js")).benchApps(options),
   },

@@ -28,6 +28,7 @@ import {
 import { BY_APP, OF_APPS } from "./app-contenders.js";
 import { APP_LOADS, type AppsSetting, appsSettings } from "./apps-settings.js";
 import { benchDrift } from "./drift.js";
+import { benchProfilerCost } from "./profiler-cost.js";
 import { serveApps } from "./served-apps.js";
 
 export interface AppsBenchOptions {
@@ -37,6 +38,8 @@ export interface AppsBenchOptions {
   readonly outDir?: string | null;
   /** An app's requests become twice as long, in place of the comparison. */
   readonly drift?: boolean;
+  /** What the online profiler costs those who are served, in place of the comparison. */
+  readonly profiler?: boolean;
   readonly onProgress: (text: string) => void;
 }
 
@@ -72,6 +75,7 @@ export async function benchApps(options: AppsBenchOptions): Promise<BenchResult[
   };
   const settings = size < TINY ? appsSettings().slice(0, 1) : appsSettings();
   if (options.drift === true) return benchDrift(settings, { ...serving, size, figuresDir: options.figuresDir ?? null });
+  if (options.profiler === true) return benchProfilerCost(settings[0]!, { ...serving, size });
   const kept = new KeptCases<AppsCase>(outDir == null ? null : path.join(outDir, "apps"));
   const loads = size < TINY ? APP_LOADS.slice(2, 3) : APP_LOADS;
   const reports: Reported[] = [];

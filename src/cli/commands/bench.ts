@@ -20,6 +20,7 @@ interface BenchFlags {
   readonly simulated?: boolean;
   readonly live?: boolean;
   readonly drift?: boolean;
+  readonly profiler?: boolean;
   readonly out: string;
   readonly json?: boolean;
 }
@@ -57,6 +58,7 @@ export function benchCommand(output: Output): Command {
     )
     .option("--live", "default: only its live grid")
     .option("--drift", "apps: one app's requests become twice as long, in place of the comparison")
+    .option("--profiler", "apps: p99 at 70 % load with the online profiler and without, in place of the comparison")
     .option("--json", "print the results as one JSON document")
     .addHelpText(
       "after",
@@ -94,9 +96,20 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
-    const { size, seconds, casesSeed, out: outDir, drift = false } = flags;
+    const { size, seconds, casesSeed, out: outDir, drift = false, profiler = false } = flags;
     const part = flags.simulated ? "simulated" : flags.live ? "live" : undefined;
-    return await bench.run({ size, seconds, dataDir, figuresDir, casesSeed, part, outDir, drift, onProgress });
+    return await bench.run({
+      size,
+      seconds,
+      dataDir,
+      figuresDir,
+      casesSeed,
+      part,
+      outDir,
+      drift,
+      profiler,
+      onProgress,
+    });
   } catch (error) {
     if (error instanceof ServingError) throw new RunFailed(`bench ${bench.name}: ${error.message}`);
     throw error;
