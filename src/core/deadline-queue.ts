@@ -2,22 +2,22 @@ import { violated } from "./invariant.js";
 import type { RequestHandle } from "./tables/request-table.js";
 
 /**
- * Waiting requests of one queue, earliest deadline first, in a ring of two columns.
+ * Waiting requests of one queue, earliest deadline first, in a ring of pairs: a deadline and its request lie in one line of
+ * memory, and fetching lines is what an arrival costs where queues are many.
  *
  * With one SLO per model requests arrive in deadline order and a push is O(1); an earlier deadline moves back past
  * the later ones, O(distance). Equal deadlines keep their order of arrival. Index 0 is the earliest.
  */
 export class DeadlineQueue {
-  private handles: Int32Array;
-  private deadlines: Float64Array;
+  /** A deadline and a handle for each place. */
+  private cells: Float64Array;
   private mask: number;
   private head = 0;
   private count = 0;
 
   constructor(initial = 64) {
     const capacity = 2 ** Math.ceil(Math.log2(initial));
-    this.handles = new Int32Array(capacity);
-    this.deadlines = new Float64Array(capacity);
+    this.cells = new Float64Array(2 * capacity);
     this.mask = capacity - 1;
   }
 
@@ -26,28 +26,24 @@ export class DeadlineQueue {
   }
 
   deadlineAt(index: number): number {
-    return this.deadlines[(this.head + index) & this.mask]!;
+    return this.cells[2 * ((this.head + index) & this.mask)]!;
   }
 
   handleAt(index: number): RequestHandle {
-    return this.handles[(this.head + index) & this.mask]!;
+    return this.cells[2 * ((this.head + index) & this.mask) + 1]!;
   }
 
   push(handle: RequestHandle, deadline: number): void {
     if (this.count > this.mask) this.grow();
-    const { handles, deadlines, mask, head } = this;
+    const { cells, mask, head } = this;
     let at = this.count++;
-    while (at > 0) {
-      const previous = (head + at - 1) & mask;
-      if (deadlines[previous]! <= deadline) break;
-      const here = (head + at) & mask;
-      deadlines[here] = deadlines[previous]!;
-      handles[here] = handles[previous]!;
+    while (at > 0 && cells[2 * ((head + at - 1) & mask)]! > deadline) {
+      this.move(at - 1, at);
       at--;
     }
-    const slot = (head + at) & mask;
-    handles[slot] = handle;
-    deadlines[slot] = deadline;
+    const cell = 2 * ((head + at) & mask);
+    cells[cell] = deadline;
+    cells[cell + 1] = handle;
   }
 
   /** Removes the `n` earliest. */
@@ -65,23 +61,12 @@ export class DeadlineQueue {
       index++;
     }
     if (index >= this.count) return false;
-    const { handles, deadlines, mask, head } = this;
     if (index < this.count >> 1) {
-      for (let at = index; at > 0; at--) {
-        const here = (head + at) & mask;
-        const previous = (head + at - 1) & mask;
-        handles[here] = handles[previous]!;
-        deadlines[here] = deadlines[previous]!;
-      }
+      for (let at = index; at > 0; at--) this.move(at - 1, at);
       this.removeFront(1);
       return true;
     }
-    for (let at = index; at + 1 < this.count; at++) {
-      const here = (head + at) & mask;
-      const following = (head + at + 1) & mask;
-      handles[here] = handles[following]!;
-      deadlines[here] = deadlines[following]!;
-    }
+    for (let at = index; at + 1 < this.count; at++) this.move(at + 1, at);
     this.count--;
     return true;
   }
@@ -98,16 +83,22 @@ export class DeadlineQueue {
     return low;
   }
 
+  private move(from: number, to: number): void {
+    const { cells, mask, head } = this;
+    const source = 2 * ((head + from) & mask);
+    const target = 2 * ((head + to) & mask);
+    cells[target] = cells[source]!;
+    cells[target + 1] = cells[source + 1]!;
+  }
+
   private grow(): void {
     const capacity = (this.mask + 1) * 2;
-    const handles = new Int32Array(capacity);
-    const deadlines = new Float64Array(capacity);
+    const cells = new Float64Array(2 * capacity);
     for (let index = 0; index < this.count; index++) {
-      handles[index] = this.handleAt(index);
-      deadlines[index] = this.deadlineAt(index);
+      cells[2 * index] = this.deadlineAt(index);
+      cells[2 * index + 1] = this.handleAt(index);
     }
-    this.handles = handles;
-    this.deadlines = deadlines;
+    this.cells = cells;
     this.mask = capacity - 1;
     this.head = 0;
   }
