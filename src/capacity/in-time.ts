@@ -149,7 +149,15 @@ function giveUpOne(kept: number[], startAt: number[], releaseAt: Float64Array, l
 
 /** The counted requests of a simulation of this scenario and seed: one model with apps and a batch time, on one accelerator without delays. */
 export function requestsOfRun(scenario: ExpandedScenario, seed: number): KnownRequests {
-  const { models, accelerators, network, durationUs, warmupUs } = scenario;
+  const all = allRequestsOf(scenario, seed);
+  const first = all.arrivalAt.findIndex((at) => at >= scenario.warmupUs);
+  const from = first < 0 ? all.arrivalAt.length : first;
+  return { ...all, arrivalAt: all.arrivalAt.slice(from), aloneUs: all.aloneUs.slice(from) };
+}
+
+/** The same with those that arrive while it warms up. */
+export function allRequestsOf(scenario: ExpandedScenario, seed: number): KnownRequests {
+  const { models, accelerators, network, durationUs } = scenario;
   const [model] = models;
   const batchTime = model?.batchTime;
   invariant(
@@ -162,11 +170,9 @@ export function requestsOfRun(scenario: ExpandedScenario, seed: number): KnownRe
   const aloneUs: number[] = [];
   let number = 0;
   for (const arrivals = createArrivals(scenario, seed); arrivals.at < durationUs; arrivals.advance()) {
-    if (arrivals.at >= warmupUs) {
-      arrivalAt.push(arrivals.at);
-      const app = arrivals.app >= 0 ? arrivals.app : truth.appOf(0, number, 0);
-      aloneUs.push(truth.aloneUs(0, app, number, 0));
-    }
+    arrivalAt.push(arrivals.at);
+    const app = arrivals.app >= 0 ? arrivals.app : truth.appOf(0, number, 0);
+    aloneUs.push(truth.aloneUs(0, app, number, 0));
     number++;
   }
   return {

@@ -64,6 +64,12 @@ export interface InTimePoint {
   readonly rates_rps: readonly number[];
 }
 
+/** What a policy that plans by kinds does at given rates if it knows what each request takes (capacity/times-known.ts). */
+export interface TimesKnownPoint extends Simulated {
+  readonly kind: "times-known";
+  readonly rates_rps: readonly number[];
+}
+
 /** The fewest accelerators that serve a rate with at most 1 % bad in every model. */
 export interface AcceleratorsPoint extends Simulated {
   readonly kind: "accelerators";
@@ -103,6 +109,7 @@ export type Point =
   | SweepPoint
   | BoundPoint
   | InTimePoint
+  | TimesKnownPoint
   | AcceleratorsPoint
   | TimelinePoint
   | SeriesPoint
@@ -225,7 +232,7 @@ export type ResultOf<P extends Point> = P extends PeakPoint
     ? SweepResult
     : P extends BoundPoint
       ? BoundResult
-      : P extends InTimePoint
+      : P extends InTimePoint | TimesKnownPoint
         ? InTimeResult
         : P extends AcceleratorsPoint
           ? AcceleratorsResult

@@ -7,6 +7,7 @@ import { type PeakGoodput, peakGoodput } from "../capacity/goodput.js";
 import { finishBound } from "../capacity/in-time.js";
 import { type RoughPeak, roughPeak } from "../capacity/rough-peak.js";
 import { staggeredCapacityRps } from "../capacity/scenario-goodput.js";
+import { knowingTimes, runKnowing } from "../capacity/times-known.js";
 import { mergePolicyOptions, resolvePolicy } from "../config/policy-options.js";
 import {
   type ExpandedScenario,
@@ -49,6 +50,7 @@ import type {
   SweepResult,
   TimelinePoint,
   TimelineResult,
+  TimesKnownPoint,
 } from "./point.js";
 
 /** Of the capacity that staggered execution would have: where a search begins. */
@@ -67,6 +69,8 @@ export async function runPoint(point: Point): Promise<PointResult> {
       return runBound(point);
     case "in-time":
       return runInTime(point);
+    case "times-known":
+      return runTimesKnown(point);
     case "accelerators":
       return runAccelerators(point);
     case "timeline":
@@ -225,9 +229,24 @@ function runBound({ scenario: fields, seed }: BoundPoint): BoundResult {
 
 function runInTime({ scenario: fields, seeds, rates_rps: ratesRps }: InTimePoint): InTimeResult {
   const scenario = scenarioOf(fields);
+  return finishRates(ratesRps, seeds, (rateRps, seed) => finishBound(scenario, rateRps, seed));
+}
+
+function runTimesKnown({ scenario: fields, choice, seeds, rates_rps: ratesRps }: TimesKnownPoint): InTimeResult {
+  const scenario = scenarioOf(fields);
+  const { policy: name, policyOptions } = choiceOf(choice);
+  const known = knowingTimes({ name, options: policyOptions });
+  return finishRates(ratesRps, seeds, (rateRps, seed) => runKnowing(scenario, rateRps, seed, known).finish_rate);
+}
+
+function finishRates(
+  ratesRps: readonly number[],
+  seeds: readonly number[],
+  finishRate: (rateRps: number, seed: number) => number,
+): InTimeResult {
   return {
     finish_rates: ratesRps.map((rateRps) => {
-      const values = seeds.map((seed) => finishBound(scenario, rateRps, seed));
+      const values = seeds.map((seed) => finishRate(rateRps, seed));
       return { mean: mean(values), sd: standardDeviation(values) };
     }),
   };

@@ -100,6 +100,8 @@ const ROUGH_RUNS = 6;
 
 /** A bound's work, in simulations; measured. */
 const IN_TIME_RUNS = 10;
+/** Many kinds are weighed. */
+const TIMES_KNOWN_RUNS = 10;
 const BOUND_COST = 200_000;
 
 /** Work of a point, in simulated requests or thereabouts: what the time left is estimated from. */
@@ -123,11 +125,14 @@ export function costOf(point: Point): number {
             : SEARCH_RUNS
           : point.kind === "in-time"
             ? IN_TIME_RUNS * point.rates_rps.length
-            : point.kind === "sweep"
-              ? (point.rates_rps?.length ?? 0) + (point.of_peak === undefined ? 0 : SEARCH_RUNS + point.of_peak.length)
-              : point.kind === "accelerators"
-                ? SEARCH_RUNS
-                : 1;
+            : point.kind === "times-known"
+              ? TIMES_KNOWN_RUNS * point.rates_rps.length
+              : point.kind === "sweep"
+                ? (point.rates_rps?.length ?? 0) +
+                  (point.of_peak === undefined ? 0 : SEARCH_RUNS + point.of_peak.length)
+                : point.kind === "accelerators"
+                  ? SEARCH_RUNS
+                  : 1;
       return runs * point.seeds.length * (arrivals?.rate_rps ?? 1000) * (durationS ?? 60);
     }
   }
@@ -143,6 +148,8 @@ export function labelOf(point: Point): string {
     case "bound":
     case "in-time":
       return `${String(point.scenario.name ?? "scenario")}, bound`;
+    case "times-known":
+      return `${String(point.scenario.name ?? "scenario")}, ${point.choice.policy}, times known`;
     default:
       return `${String(point.scenario.name ?? "scenario")}, ${point.choice.policy}`;
   }

@@ -1,5 +1,5 @@
 import type { Choice, Chooser, Occasion } from "./chooser.js";
-import type { TimesByKind } from "./times-by-kind.js";
+import type { GroupTimes } from "./known-times.js";
 import type { Line, WaitingByKind } from "./waiting-by-kind.js";
 
 export interface GroupOptions {
@@ -17,6 +17,8 @@ export interface GroupOptions {
   readonly sure: number;
   /** What time is worth, relative to what the largest batch of all kinds makes of it. */
   readonly price: number;
+  /** Runs of kinds that are weighed grow with the square of the lines: more lines than this are taken together, neighbours by their means. */
+  readonly lines: number;
 }
 
 /** What `distribution+` has by default: found on one to eight modes, SLOs of 1.5 to 5 P99, loads of 0.8 to 1.2 (docs/decisions/008). */
@@ -27,6 +29,7 @@ export const GROUP_OPTIONS = {
   sure: 0.8,
   price: 1.45,
   patienceOfMany: 0.01,
+  lines: 12,
 } as const;
 
 /** All small sizes, larger ones in steps of an eighth. */
@@ -36,9 +39,6 @@ export function denseSizesUpTo(sizeMax: number, given?: readonly number[]): numb
   for (let size = 1; size < sizeMax; size += Math.max(1, size >> 3)) sizes.push(size);
   return [...sizes, sizeMax];
 }
-
-/** Groups of kinds that are weighed grow with the square of the lines: more are taken together, neighbours by their means. */
-const LINES_MAX = 12;
 
 /**
  * Past the paper: who goes together decides what a batch costs, since all take as long as the longest. Lines are ordered by
@@ -55,7 +55,7 @@ const LINES_MAX = 12;
  */
 export class ByGroup implements Chooser {
   private readonly waiting: WaitingByKind;
-  private readonly times: TimesByKind;
+  private readonly times: GroupTimes;
   private readonly options: GroupOptions;
   /** Members of the candidate, in order of deadline: line, and position in it. */
   private readonly lineOf: Int32Array;
@@ -70,7 +70,7 @@ export class ByGroup implements Chooser {
   private readonly longest: number[][] = [];
   private version = -1;
 
-  constructor(waiting: WaitingByKind, times: TimesByKind, options: GroupOptions) {
+  constructor(waiting: WaitingByKind, times: GroupTimes, options: GroupOptions) {
     this.waiting = waiting;
     this.times = times;
     this.options = options;
@@ -88,7 +88,7 @@ export class ByGroup implements Chooser {
   choose(occasion: Occasion): Choice | null {
     const lines = this.linesInOrder();
     if (this.cursors.length < lines.length) this.cursors = new Int32Array(2 * lines.length);
-    const step = Math.ceil(lines.length / LINES_MAX);
+    const step = Math.ceil(lines.length / this.options.lines);
     let best = Number.NEGATIVE_INFINITY;
     let size = 0;
     for (let from = 0; from < lines.length; from += step) {
@@ -98,7 +98,7 @@ export class ByGroup implements Chooser {
         if ((to + 1) % step !== 0 && to + 1 < lines.length) continue;
         for (const wanted of this.options.sizes) {
           if (wanted > Math.min(waits, occasion.sizeMax)) break;
-          const value = this.valueOf(lines, from, to, wanted, occasion);
+          const value = this.valueOf(lines, from, to, wanted, occasion, best);
           if (value <= best) continue;
           best = value;
           size = wanted;
@@ -132,8 +132,18 @@ export class ByGroup implements Chooser {
       .sort((a, b) => times.meanAloneUs(a.kind) - times.meanAloneUs(b.kind) || a.kind - b.kind || a.weight - b.weight);
   }
 
-  /** What the candidate of this size from the lines [from, to] is worth; it is in `lineOf` and `indexOf`. -Infinity: there are not so many in time. */
-  private valueOf(lines: readonly Line[], from: number, to: number, size: number, occasion: Occasion): number {
+  /**
+   * What the candidate of this size from the lines [from, to] is worth; it is in `lineOf` and `indexOf`.
+   * -Infinity: there are not so many in time, or it is worth no more than `best` even without a loss.
+   */
+  private valueOf(
+    lines: readonly Line[],
+    from: number,
+    to: number,
+    size: number,
+    occasion: Occasion,
+    best: number,
+  ): number {
     const { times, lineOf, indexOf, cdf, options } = this;
     const { scale, accelerators } = occasion;
     // Of one accelerator and of many; between them as measured on 2, 4 and 16.
@@ -150,6 +160,7 @@ export class ByGroup implements Chooser {
       const later = 1 - Math.exp((-scale * Math.max(0, slackUs - execUs)) / patienceUs);
       earned += weight * chance * (1 - later * this.netOf(kind));
     }
+    if (earned / (execUs * scale) <= best) return Number.NEGATIVE_INFINITY;
     const lost = options.lossWeight === 0 ? 0 : this.lostMeanwhile(lines, size, startAt, execUs * scale, scale);
     return (earned - (options.lossWeight * lost) / accelerators) / (execUs * scale);
   }

@@ -6,7 +6,7 @@ import type { BatchId } from "../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../core/tables/request-table.js";
 import { BatchTimes } from "../batch-times.js";
 import type { Choice, Chooser } from "./chooser.js";
-import type { TimesByKind } from "./times-by-kind.js";
+import type { GroupTimes } from "./known-times.js";
 import { WaitingByKind } from "./waiting-by-kind.js";
 
 /**
@@ -16,7 +16,7 @@ import { WaitingByKind } from "./waiting-by-kind.js";
 export class KindQueue implements Queue {
   private readonly waiting: WaitingByKind;
   private readonly times: BatchTimes;
-  private readonly byKind: TimesByKind;
+  private readonly byKind: GroupTimes;
   private readonly chooser: Chooser;
   private readonly key: QueueKey;
   private readonly core: QueueView;
@@ -25,7 +25,7 @@ export class KindQueue implements Queue {
     key: QueueKey,
     spec: QueueSpec,
     core: QueueView,
-    byKind: TimesByKind,
+    byKind: GroupTimes,
     createChooser: (waiting: WaitingByKind) => Chooser,
   ) {
     this.key = key;

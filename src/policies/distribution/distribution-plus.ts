@@ -60,8 +60,16 @@ export const distributionPlusPolicy = definePolicy({
       meaning:
         "What time is worth that is spent on a request later, relative to what the largest batch of all kinds makes of it.",
     },
+    lines: {
+      type: "integer",
+      min: 1,
+      max: 64,
+      default: GROUP_OPTIONS.lines,
+      meaning:
+        "Kinds that are told apart when groups are weighed: of more that wait, neighbours by their times count as one. Work grows with the square.",
+    },
   },
-  create: ({ window_s, batch_sizes, hopeless, loss_weight, patience, price, sure, patience_of_many }) => ({
+  create: ({ window_s, batch_sizes, hopeless, loss_weight, patience, price, sure, patience_of_many, lines }) => ({
     name: "distribution+",
     createLatency: createLatency(window_s),
     createQueue: (key, spec, core) => {
@@ -74,6 +82,7 @@ export const distributionPlusPolicy = definePolicy({
         patienceOfMany: patience_of_many,
         price,
         sure,
+        lines,
       };
       const times = spec.latency as TimesByKind;
       return new KindQueue(key, spec, core, times, (waiting) => new ByGroup(waiting, times, options));

@@ -13,7 +13,7 @@ import {
   type MeasuredRow,
   measuredIn,
 } from "./runs.js";
-import { FAIR, ORLOJ_FAIR, OURS, PLUS, PUBLISHED, type ToldSystem } from "./systems.js";
+import { FAIR, ORLOJ_FAIR, OURS, PLUS, PLUS_KNOWING, PUBLISHED, type ToldSystem } from "./systems.js";
 
 const right = (title: string) => ({ title, align: "right" as const });
 const PLACE = [{ title: "case" }, right("SLO"), right("load")];
@@ -42,7 +42,7 @@ export const publishedTable = (rows: readonly MeasuredRow[]): Table => ({
   ),
 });
 
-/** With the bound where rows have it. */
+/** With the references where rows have them. */
 export const fairTable = (rows: readonly (MeasuredRow | BoundedRow)[]): Table => {
   const isBounded = rows.every((row) => "bound" in row);
   return {
@@ -51,12 +51,12 @@ export const fairTable = (rows: readonly (MeasuredRow | BoundedRow)[]): Table =>
       ...PLACE,
       ...[...FAIR, ...OURS].map(({ name }) => right(name)),
       { title: "best of the others" },
-      ...(isBounded ? [right("bound")] : []),
+      ...(isBounded ? [right(PLUS_KNOWING.name), right("bound")] : []),
     ],
     rows: lines(rows, (row, load) => [
       ...[...FAIR, ...OURS].map((system) => formatFinished(finishedOf(row, system, load))),
       bestAt(row, FAIR, load).system.name,
-      ...("bound" in row ? [row.bound[load]!.mean.toFixed(3)] : []),
+      ...("bound" in row ? [formatFinished(row.known[load]!), row.bound[load]!.mean.toFixed(3)] : []),
     ]),
   };
 };

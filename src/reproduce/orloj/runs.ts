@@ -1,11 +1,11 @@
 /** Runs of ORLOJ's evaluation: a workload at an SLO, under a system, at all loads. */
 import type { SeedStatistics } from "../../measure/report.js";
 import { type GetResult, pick, type Size, seedsUpTo } from "../experiment.js";
-import type { InTimePoint, ScenarioFields, SweepPoint } from "../point.js";
+import type { InTimePoint, ScenarioFields, SweepPoint, TimesKnownPoint } from "../point.js";
 import { MINUTES, minuteFactors, WARMUP_MINUTES } from "./arrival-rates.js";
 import { clairvoyantRps } from "./clairvoyant.js";
 import { SLOS } from "./published.js";
-import type { Told, ToldSystem } from "./systems.js";
+import { PLUS_KNOWING, type Told, type ToldSystem } from "./systems.js";
 import { ACCELERATORS, modelOf, type Workload } from "./workloads.js";
 
 /** Of the clairvoyant capacity. */
@@ -37,8 +37,10 @@ export interface Row {
     readonly system: ToldSystem;
     readonly runs: readonly { readonly told: Told; readonly point: SweepPoint }[];
   }[];
-  /** What no scheduler exceeds. Not one of pointsOf: it is run where it is shown. */
+  /** What no scheduler exceeds. This and what follows are not of pointsOf: they are run where they are shown. */
   readonly bound: InTimePoint;
+  /** Ours with times known, each variant. */
+  readonly known: readonly TimesKnownPoint[];
 }
 
 export interface RowOptions {
@@ -81,6 +83,13 @@ export function rowOf(
       })),
     })),
     bound: { kind: "in-time", scenario: { ...scenario, ...fields }, seeds: run.seeds, rates_rps },
+    known: PLUS_KNOWING.variants.map(({ choice }) => ({
+      kind: "times-known",
+      scenario: { ...scenario, ...fields },
+      choice,
+      seeds: run.seeds,
+      rates_rps,
+    })),
   };
 }
 
@@ -129,9 +138,10 @@ export interface MeasuredRow {
   readonly systems: readonly Measured[];
 }
 
-/** With what no scheduler exceeds, by load. */
+/** With what no scheduler exceeds and what ours would finish with times known, by load. */
 export interface BoundedRow extends MeasuredRow {
   readonly bound: readonly SeedStatistics[];
+  readonly known: readonly SeedStatistics[];
 }
 
 /** The best variant has the highest mean finish rate over the row's loads and seeds. */
@@ -148,14 +158,24 @@ export const measuredRows = (rows: readonly Row[], get: GetResult): MeasuredRow[
             finished: get(point).loads.map(({ finish_rate }) => finish_rate),
           }),
         )
-        .reduce((best, each) => (total(each) > total(best) ? each : best)),
+        .reduce((best, each) => (total(each.finished) > total(best.finished) ? each : best)),
     ),
   }));
 
 export const boundedRows = (rows: readonly Row[], get: GetResult): BoundedRow[] =>
-  measuredRows(rows, get).map((row, index) => ({ ...row, bound: get(rows[index]!.bound).finish_rates }));
+  measuredRows(rows, get).map((row, index) => ({
+    ...row,
+    bound: get(rows[index]!.bound).finish_rates,
+    known: rows[index]!.known.map((point) => get(point).finish_rates).reduce((best, each) =>
+      total(each) > total(best) ? each : best,
+    ),
+  }));
 
-const total = ({ finished }: Measured): number => finished.reduce((sum, { mean }) => sum + mean, 0);
+const total = (finished: readonly SeedStatistics[]): number => finished.reduce((sum, { mean }) => sum + mean, 0);
+
+/** What a row's table needs beside pointsOf. */
+export const referencesOf = (rows: readonly Row[]): (InTimePoint | TimesKnownPoint)[] =>
+  rows.flatMap(({ bound, known }) => [bound, ...known]);
 
 /** @param load index of one of the row's loads. */
 export const finishedOf = (row: MeasuredRow, system: ToldSystem, load: number): SeedStatistics =>

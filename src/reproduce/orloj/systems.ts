@@ -113,6 +113,14 @@ export const ORLOJ_FAIR: ToldSystem = {
 };
 /** The live default, told of apps as `distribution+` is. */
 export const AUTO: ToldSystem = { name: "auto, by app", variants: [told("", "auto", {}, knowsTimes)] };
+/** The same if it knew of each request what it takes: what it would finish, and not what it can. Its own settings, and those that are best then. */
+export const PLUS_KNOWING: ToldSystem = {
+  name: "distribution+, times known",
+  variants: [
+    told("", "distribution+", { lines: 24 }),
+    told("price 1.9, loss 0.5", "distribution+", { lines: 24, price: 1.9, loss_weight: 0.5 }),
+  ],
+};
 /** What works with distributions. */
 export const OURS: readonly ToldSystem[] = [ORLOJ_FAIR, PLUS, AUTO];
 export const ALL: readonly ToldSystem[] = [...PUBLISHED, ...FAIR, ...OURS];

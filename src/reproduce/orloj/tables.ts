@@ -3,8 +3,8 @@ import { type Experiment, type Finding, pick, type Size } from "../experiment.js
 import { fairFindings, orderFindings, staticFindings } from "./findings.js";
 import { fairTable, publishedTable, settingsTable, tableFigure } from "./presentation.js";
 import { SLOS } from "./published.js";
-import { type BoundedRow, boundedRows, describeRun, pointsOf, rowOf, runOf } from "./runs.js";
-import { ALL } from "./systems.js";
+import { type BoundedRow, boundedRows, describeRun, pointsOf, referencesOf, rowOf, runOf } from "./runs.js";
+import { ALL, PLUS_KNOWING } from "./systems.js";
 import { MODALITIES, REAL, STATIC, TWO_MODES, type Workload } from "./workloads.js";
 
 /** What all tables and the figures that show their runs share. */
@@ -30,7 +30,7 @@ function tableOf(
         slosOf(size).map((slo) => rowOf(workload, slo, ALL, run)),
       );
       return {
-        points: [...pointsOf(rows), ...rows.map(({ bound }) => bound)],
+        points: [...pointsOf(rows), ...referencesOf(rows)],
         scope: describeRun(run),
         present(get) {
           const measured = boundedRows(rows, get);
@@ -41,6 +41,7 @@ function tableOf(
             notes: [
               "Load 1 is the capacity of a worker that knows every time and always finds requests alike to batch (clairvoyant.ts), at the loosest SLO: nobody reaches it with requests as they come. The paper gives no load; it has one rate for all SLOs, as here.",
               "The bound: what no scheduler exceeds, whatever it knows (capacity/in-time.ts): each request takes at least its least share of any batch that it could be in, and batches can be interrupted.",
+              `${PLUS_KNOWING.name}: the same policy and requests, where each request's time is told beforehand (capacity/times-known.ts), with its own settings or those that are best then. What it does not reach, better knowledge of times does not bring.`,
             ],
           };
         },
