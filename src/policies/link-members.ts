@@ -13,3 +13,15 @@ export function linkFront(pending: DeadlineQueue, size: number, requests: Reques
   pending.removeFront(size);
   return following;
 }
+
+/** The same of requests that wait nowhere any more. @param members at least one. @returns the first. */
+export function linkAll(members: readonly RequestHandle[], requests: RequestTable): RequestHandle {
+  let following = -1;
+  for (let index = members.length - 1; index >= 0; index--) {
+    const handle = members[index]!;
+    requests.state[handle] = DISPATCHED;
+    requests.next[handle] = following;
+    following = handle;
+  }
+  return following;
+}

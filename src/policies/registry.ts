@@ -18,6 +18,7 @@ import { distributionPlus, distributionPlusPolicy } from "./distribution/distrib
 import { fixedSizePolicy } from "./fixed-size/fixed-size.js";
 import { LIVE_ON_THREADS, livePolicy, separableLivePolicy } from "./live.js";
 import type { GivenOptions, OptionTable } from "./options.js";
+import { pard, pardPolicy } from "./pard/pard.js";
 
 export {
   auto,
@@ -29,6 +30,7 @@ export {
   distributionPlus,
   eager,
   nexus,
+  pard,
   shepherd,
   tfserving,
   timeout,
@@ -44,6 +46,7 @@ const POLICIES = [
   timeoutPolicy,
   distributionPolicy,
   distributionPlusPolicy,
+  pardPolicy,
   fixedSizePolicy,
   tfservingPolicy,
   tritonPolicy,

@@ -588,6 +588,15 @@ export function variantsOf(
         of({ plan: "static", static_batch: 4, frontends: 3, drop: "earliest" }),
         of({ plan: "epochs", epoch_s: 1, epoch_min_s: 1, frontends: 2, profile_multiplier: 1.15 }),
       ].map((variant) => ({ ...variant, sendsAhead: true }));
+    // In order of coming, who cannot finish stands behind who can.
+    case "pard":
+      return [
+        of({}),
+        of({ priority: "hbf", dispatch: "soonest", batch_size: 5 }),
+        of({ priority: "lbf", dispatch: "round-robin" }),
+        of({ priority: "instant", interval_ms: 20 }),
+        of({ priority: "fcfs" }, false),
+      ];
     // As published whoever cannot finish still waits: that is its quirk.
     case "shepherd":
       return [

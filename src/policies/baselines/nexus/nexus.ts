@@ -1,7 +1,7 @@
 import type { CoreView } from "../../../core/policy.js";
 import { BATCH_SIZE_MAX } from "../../deferred/window-options.js";
 import { definePolicy } from "../../descriptor.js";
-import { NexusArbiter } from "./nexus-arbiter.js";
+import { WorkerArbiter } from "../../worker-arbiter.js";
 import { NexusPlanner } from "./nexus-planner.js";
 import { NexusQueue } from "./nexus-queue.js";
 
@@ -110,7 +110,10 @@ export const nexusPolicy = definePolicy({
     return {
       name: "nexus",
       createQueue: (key, spec, core) => new NexusQueue(key, spec, core, plannerOf(core), queueOptions),
-      createArbiter: (core) => new NexusArbiter(core, plannerOf(core)),
+      createArbiter: (core) => {
+        const planner = plannerOf(core);
+        return new WorkerArbiter(core, (key) => planner.remove(key));
+      },
     };
   },
 });

@@ -1,13 +1,13 @@
-import { IndexedHeap } from "../../../core/indexed-heap.js";
-import { ANY_ACCELERATOR, type Arbiter, type CoreView, type QueueKey } from "../../../core/policy.js";
-import type { AcceleratorId } from "../../../core/tables/accelerator-table.js";
-import type { NexusPlanner } from "./nexus-planner.js";
+import { IndexedHeap } from "../core/indexed-heap.js";
+import { ANY_ACCELERATOR, type Arbiter, type CoreView, type QueueKey } from "../core/policy.js";
+import type { AcceleratorId } from "../core/tables/accelerator-table.js";
 
 /**
- * Nexus's backends: each accelerator turns round the models for ever, at most one batch a turn, and waits for nothing; an
- * empty turn takes no time. An idle one looks again when something is sent to it.
+ * Accelerators to which queues send their requests as they come (Nexus's backends, PARD's workers): each turns round the models for
+ * ever, at most one batch a turn, and waits for nothing; an empty turn takes no time. An idle one looks again when something is
+ * sent to it (OfferTable.pin). What a queue has for an accelerator is what `countAt` says.
  */
-export class NexusArbiter implements Arbiter {
+export class WorkerArbiter implements Arbiter {
   /** Accelerators that hold nothing. */
   private readonly idle: IndexedHeap;
   /** Those of them that have something to look at. */
@@ -16,11 +16,11 @@ export class NexusArbiter implements Arbiter {
   private readonly cursor: Int32Array;
   private queuesMax = 16;
   private readonly core: CoreView;
-  private readonly planner: NexusPlanner;
+  private readonly onRemoved: (key: QueueKey) => void;
 
-  constructor(core: CoreView, planner: NexusPlanner) {
+  constructor(core: CoreView, onRemoved: (key: QueueKey) => void = () => {}) {
     this.core = core;
-    this.planner = planner;
+    this.onRemoved = onRemoved;
     this.idle = new IndexedHeap(core.accelerators.capacity);
     this.asked = new IndexedHeap(core.accelerators.capacity);
     this.cursor = new Int32Array(core.accelerators.capacity);
@@ -31,7 +31,7 @@ export class NexusArbiter implements Arbiter {
   }
 
   queueRemoved(key: QueueKey): void {
-    this.planner.remove(key);
+    this.onRemoved(key);
   }
 
   offerChanged(key: QueueKey, _at: number): void {
