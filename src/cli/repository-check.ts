@@ -99,7 +99,7 @@ function pipelineWordsOf({ client, modules, budget }: PipelineSpec): PipelineWor
     inputs: tensors(client.inputs),
     outputs: tensors(client.outputs),
     deadline: deadlineOf(client),
-    budget,
+    budget: budget.rule,
   };
 }
 

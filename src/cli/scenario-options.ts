@@ -4,6 +4,7 @@ import { ConfigError } from "../config/config-error.js";
 import { type ExpandedScenario, loadScenario, type ScenarioOverrides } from "../config/scenario/scenario.js";
 import { dataDirOf } from "../config/scenario/traces.js";
 import { POLICY_NAMES } from "../policies/registry.js";
+import { BUDGET_RULES, type BudgetRule } from "../system/budget.js";
 import { collectPair, integerWithin, numberWithin } from "./option-values.js";
 
 export interface ScenarioOptions {
@@ -11,6 +12,7 @@ export interface ScenarioOptions {
   readonly option?: Readonly<Record<string, unknown>>;
   readonly rate?: number;
   readonly seed?: number;
+  readonly budget?: BudgetRule;
   readonly duration?: number;
   readonly dataDir?: string;
 }
@@ -19,6 +21,7 @@ export function addScenarioOptions(command: Command): Command {
   return command
     .addOption(new Option("--policy <name>", "schedule by this policy instead of the scenario's").choices(POLICY_NAMES))
     .option("--option <key=value>", "set an option of the policy; may be repeated", collectPair)
+    .addOption(new Option("--budget <rule>", "of all pipelines, instead of the scenario's").choices(BUDGET_RULES))
     .option(
       "--duration <seconds>",
       "seconds in which requests arrive, instead of the scenario's",
@@ -51,6 +54,7 @@ export function loadWithOptions(file: string, options: ScenarioOptions): Expande
     ...(options.option === undefined ? {} : { policyOptions: options.option }),
     ...(options.rate === undefined ? {} : { rateRps: options.rate }),
     ...(options.seed === undefined ? {} : { seed: options.seed }),
+    ...(options.budget === undefined ? {} : { budget: options.budget }),
     ...(options.duration === undefined ? {} : { durationS: options.duration }),
   };
   return loadScenario(file, overrides);

@@ -1,6 +1,6 @@
 /** What modules of a pipeline say of themselves, in a scenario and in a model repository alike (PARD: name, id, pres, subs). */
 import { z } from "zod";
-import { BUDGET_RULES } from "../system/budget.js";
+import { BUDGET_DEFAULTS, BUDGET_RULES, type BudgetSpec } from "../system/budget.js";
 import { MODULES_MAX, type ModuleSpec } from "../system/pipeline.js";
 import { nameSchema } from "./scenario/name.js";
 
@@ -29,15 +29,59 @@ export const moduleFields = {
     ),
 };
 
+const rule = z.enum(BUDGET_RULES);
+
 export const budgetField = z
-  .enum(BUDGET_RULES)
+  .union([
+    rule,
+    z.strictObject({
+      rule,
+      lambda: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(BUDGET_DEFAULTS.lambda)
+        .describe(
+          "forecast: part of requests whose waits in batches of later modules are at most what is reckoned with. 0: no wait; 1: whole executions.",
+        ),
+      window_s: z
+        .int()
+        .min(1)
+        .max(60)
+        .default(BUDGET_DEFAULTS.windowS)
+        .describe("forecast, durations, worst, overload: seconds over which modules measure, the last weighing most."),
+      alpha: z
+        .number()
+        .gt(0)
+        .max(1)
+        .default(BUDGET_DEFAULTS.alpha)
+        .describe("overload: part of what comes that is refused while a module is overloaded."),
+      threshold_ms: z
+        .number()
+        .min(0)
+        .max(3_600_000)
+        .default(BUDGET_DEFAULTS.thresholdUs / 1000)
+        .describe("overload: mean queueing delay from which on a module is overloaded."),
+    }),
+  ])
   .default("share")
   .describe(
-    "What the queue of a module must reach, of the request's one deadline. share: its share of the time that is left, by the " +
-      "times of one request in the modules from here on, along the longest way; measured: the same by the times that parts took " +
-      "in the modules in the last second or so; rest: all but the times of one request of the modules after it; whole: the deadline " +
-      "itself, as if nothing followed.",
+    "What the queue of a module must reach, of the request's one deadline: a rule, or a rule with its options. share: its share of the time " +
+      "that is left, by the times of one request in the modules from here on, along the longest way; measured: the same by the times that " +
+      "parts took in the modules in the last second or so; rest: all but the times of one request of the modules after it; whole: the deadline " +
+      "itself, as if nothing followed; forecast: all but what the modules after it are expected to take, by what they say of their queues, batches " +
+      "and waits (PARD); durations: all but their executions; split: a fixed part of the SLO, by planned times; worst: the same by the longest times " +
+      "lately; overload: the deadline, with a part refused at and before a module whose queueing is too long.",
   );
+
+/** As a file writes it, defaults filled in. */
+export type WrittenBudget = z.output<typeof budgetField>;
+
+export function budgetSpec(written: WrittenBudget): BudgetSpec {
+  if (typeof written === "string") return { ...BUDGET_DEFAULTS, rule: written };
+  const { rule, lambda, window_s: windowS, alpha, threshold_ms: thresholdMs } = written;
+  return { rule, lambda, windowS, alpha, thresholdUs: Math.round(thresholdMs * 1000) };
+}
 
 interface WrittenModule extends Omit<z.output<z.ZodObject<typeof moduleFields>>, "subs"> {
   readonly subs?: number[] | undefined;

@@ -3,6 +3,7 @@ import type { NamedPolicy } from "../core/event-log.js";
 import { invariant } from "../core/invariant.js";
 import type { Policy, SeparablePolicy } from "../core/policy.js";
 import { clipper, clipperPolicy } from "./baselines/clipper/clipper.js";
+import { clipperPlus, clipperPlusPolicy, naive, naivePolicy } from "./baselines/clipper/in-pipelines.js";
 import { clockwork, clockworkPolicy } from "./baselines/clockwork/clockwork.js";
 import { nexus, nexusPolicy } from "./baselines/nexus/nexus.js";
 import { tfserving, tfservingPolicy } from "./baselines/servers/tfserving.js";
@@ -23,12 +24,14 @@ import { pard, pardPolicy } from "./pard/pard.js";
 export {
   auto,
   clipper,
+  clipperPlus,
   clockwork,
   deferred,
   deferredPlus,
   distribution,
   distributionPlus,
   eager,
+  naive,
   nexus,
   pard,
   shepherd,
@@ -51,6 +54,8 @@ const POLICIES = [
   tfservingPolicy,
   tritonPolicy,
   clipperPolicy,
+  clipperPlusPolicy,
+  naivePolicy,
   clockworkPolicy,
   nexusPolicy,
   shepherdPolicy,

@@ -1,9 +1,11 @@
-import { type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
+import { type ExpandedModel, type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
 import { budgetsOf, type ExpandedPipeline } from "../config/scenario/pipelines/expand-pipelines.js";
+import { plannedBatch } from "../core/latency/planned-batch.js";
 import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { RequestHandle, RequestTable } from "../core/tables/request-table.js";
 import type { OutcomeCollector } from "../measure/collector.js";
 import { PipelineAccounts } from "../measure/pipeline-accounts.js";
+import type { ModuleTimes } from "../system/budget.js";
 import type { Flow, FlowRequest, Part } from "../system/flow.js";
 import { Pipeline } from "../system/pipeline.js";
 import { type PipelineDriver, System } from "../system/system.js";
@@ -32,7 +34,7 @@ export class SimulatedPipelines {
   ) {
     this.system = system;
     const rows = accountRows(scenario);
-    const leastUs = leastTimes(scenario);
+    const times = timesOf(scenario);
     this.isServed = new Uint8Array(scenario.models.length);
     this.pipelines = scenario.pipelines!.map((pipeline, index) => {
       for (const { model } of pipeline.modules) this.isServed[model] = 1;
@@ -42,7 +44,7 @@ export class SimulatedPipelines {
         {
           pipeline: new Pipeline(pipeline.modules),
           models: pipeline.modules.map(({ model }) => model),
-          budgets: budgetsOf(pipeline, leastUs),
+          budgets: budgetsOf(pipeline, times),
           framesMax: FRAMES_MAX,
         },
         line,
@@ -101,17 +103,22 @@ export class SimulatedPipelines {
   }
 }
 
-/** Least time of one request of each model where it is served, delays before its execution included. */
-function leastTimes(scenario: ExpandedScenario): (model: number) => number {
+/** Times of requests of each model where it is served. */
+function timesOf(scenario: ExpandedScenario): Required<ModuleTimes> {
   const groups = groupsOf(scenario).map(({ first, count, network: { controlUs, dataUsPerRequest } }) => ({
     delayUs: controlUs + dataUsPerRequest,
     fastest: Math.min(...scenario.accelerators.slice(first, first + count).map(({ scale }) => scale)),
   }));
-  const times = scenario.models.map(({ group = 0, execUs }) => {
+  const inBatchOf = ({ group = 0, execUs }: ExpandedModel, size: number): number => {
     const { delayUs, fastest } = groups[group]!;
-    return delayUs + Math.ceil(execUs[1]! * fastest);
+    return delayUs + Math.ceil(execUs[size]! * fastest);
+  };
+  const leastUs = scenario.models.map((model) => inBatchOf(model, 1));
+  const plannedUs = scenario.models.map((model) => {
+    const { batchSizeMax, execUs, group = 0, sloUs } = model;
+    return inBatchOf(model, plannedBatch(execUs, batchSizeMax, sloUs, groups[group]!.fastest));
   });
-  return (model) => times[model]!;
+  return { leastUs: (model) => leastUs[model]!, plannedUs: (model) => plannedUs[model]! };
 }
 
 class SimulatedPipeline implements PipelineDriver {

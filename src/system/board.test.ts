@@ -51,6 +51,7 @@ test("modules' states: sums of an interval, published when it is over; who finis
     return { reading, ...Object.fromEntries(MODULE_COLUMNS.map((name) => [name, row.value(columnOf(name))])) };
   };
   expect(states.look(5)).toBe(0);
+  for (const module of [0, 0, 0, 1]) states.came(module, 5);
   states.ran(0, 2, 100);
   states.ran(0, 4, 100);
   states.ended(0, FINISHED, 10, 30, 100);
@@ -71,29 +72,29 @@ test("modules' states: sums of an interval, published when it is over; who finis
     run_us: 60,
     batch_size: 3,
   };
-  expect(read(0, at)).toEqual(first);
+  expect(read(0, at)).toMatchObject(first);
   expect(read(1, at).reading).toBe("absent");
   expect(states.look(at + 4 * STATE_INTERVAL_US)).toBe(5);
-  expect(read(0, at + 4 * STATE_INTERVAL_US)).toEqual({ ...first, reading: "stale" });
+  expect(read(0, at + 4 * STATE_INTERVAL_US)).toMatchObject({ ...first, reading: "stale" });
 });
 
 test("budget measured: shares go by what parts took, and by the least times where that is not known any more", () => {
-  const budgets = new Budgets(CHAIN, "measured", () => 100);
+  const budgets = new Budgets(CHAIN, "measured", { leastUs: () => 100 });
   const states = new ModuleStates(2);
-  const dueBy = (): number => budgets.dueBy(0, 0, 1000);
+  const dueBy = (): number => budgets.dueBy(0, 0, 1000, 0);
   expect(dueBy()).toBe(500);
-  states.look(0);
+  states.came(0, 0);
   states.ended(0, FINISHED, 0, 250, 300);
   states.ran(0, 1, 300);
   const at = STATE_INTERVAL_US;
   states.look(at);
   budgets.published(states.board, at);
   expect(dueBy()).toBe(750);
-  expect(budgets.dueBy(1, 600, 1000)).toBe(1000);
+  expect(budgets.dueBy(1, 600, 1000, 0)).toBe(1000);
   expect(budgets.sloUs(0, 1000)).toBe(500);
   budgets.published(states.board, at + 10 * STATE_INTERVAL_US);
   expect(dueBy()).toBe(500);
-  const fixed = new Budgets(CHAIN, "share", () => 100);
+  const fixed = new Budgets(CHAIN, "share", { leastUs: () => 100 });
   fixed.published(states.board, at);
-  expect(fixed.dueBy(0, 0, 1000)).toBe(500);
+  expect(fixed.dueBy(0, 0, 1000, 0)).toBe(500);
 });

@@ -1,6 +1,8 @@
 /** What the queue of a module must reach: the part of a pipeline's one deadline that is its own. */
 import type { Board } from "./board.js";
-import { columnOf } from "./module-states.js";
+import { Forecast } from "./forecast.js";
+import { columnOf, WINDOW_INTERVALS } from "./module-states.js";
+import { Overload } from "./overload.js";
 import type { Pipeline } from "./pipeline.js";
 
 /**
@@ -8,62 +10,151 @@ import type { Pipeline } from "./pipeline.js";
  * - share: of the time that is left it gets its share, by the least times of the modules from here on along the longest way;
  * - measured: the same by the times that parts took in the modules lately; by the least times where that is not known;
  * - rest: all of it but the least that must still follow;
- * - whole: all of it (what follows is not looked at).
+ * - whole: all of it (what follows is not looked at; PARD-back);
+ * - forecast: all of it but what is expected to follow, queueing and waits in batches included (PARD Eq. 3b);
+ * - durations: all of it but the executions that are expected to follow (PARD-sf);
+ * - split: a fixed part of the SLO from when the part came, by the planned times of all modules (Clipper++, PARD-split);
+ * - worst: the same by the longest that parts took lately (PARD-WCL);
+ * - overload: all of it, but a part of what comes is refused at and before a module whose queueing is too long (PARD-oc, DAGOR).
  * With share and rest nothing is begun that cannot end in time any more.
  */
-export const BUDGET_RULES = ["share", "measured", "rest", "whole"] as const;
+export const BUDGET_RULES = [
+  "share",
+  "measured",
+  "rest",
+  "whole",
+  "forecast",
+  "durations",
+  "split",
+  "worst",
+  "overload",
+] as const;
 export type BudgetRule = (typeof BUDGET_RULES)[number];
 
+export interface BudgetSpec {
+  readonly rule: BudgetRule;
+  /** forecast: see ForecastOptions. */
+  readonly lambda: number;
+  /** forecast, durations, worst, overload: seconds that what modules say is measured over. */
+  readonly windowS: number;
+  /** overload: the part that is refused, and the mean queueing delay from which on. */
+  readonly alpha: number;
+  readonly thresholdUs: number;
+}
+
+/** PARD §4.2; of oc the setting for its wiki trace (§5.3). */
+export const BUDGET_DEFAULTS: Omit<BudgetSpec, "rule"> = {
+  lambda: 0.1,
+  windowS: WINDOW_INTERVALS,
+  alpha: 0.4,
+  thresholdUs: 20_000,
+};
+
+/** Of requests in a module, delays before execution included. */
+export interface ModuleTimes {
+  /** One alone. */
+  leastUs(module: number): number;
+  /** A batch of the planned size; absent: as one alone. */
+  plannedUs?(module: number): number;
+}
+
+const SEED = 1;
 const QUEUE_US = columnOf("queue_us");
 const RUN_US = columnOf("run_us");
+const EXEC_US = columnOf("exec_us");
+const WORST_US = columnOf("worst_us");
+
+/** Which column of what modules publish the rule goes by. */
+const MEASURED_BY: Partial<Record<BudgetRule, (value: (column: number) => number) => number>> = {
+  measured: (value) => value(QUEUE_US) + value(RUN_US),
+  durations: (value) => value(EXEC_US),
+  worst: (value) => value(WORST_US),
+};
 
 export class Budgets {
+  readonly spec: BudgetSpec;
   private readonly pipeline: Pipeline;
-  private readonly rule: BudgetRule;
   /** By module: least time of one request in it, and in all modules after and before it along the longest way. */
   private readonly leastOwnUs: Float64Array;
   private readonly leastAfterUs: Float64Array;
   private readonly leastBeforeUs: Float64Array;
-  /** What shares go by. */
+  /** What the rule goes by where nothing is measured, and where it is. */
+  private readonly priorOwnUs: Float64Array;
   private ownUs: Float64Array;
   private afterUs: Float64Array;
+  private beforeUs: Float64Array;
+  /** Null: another rule. */
+  private readonly forecast: Forecast | null;
+  private readonly overload: Overload | null;
 
-  /** @param leastUs least time of one request in a module, delays before its execution included. */
-  constructor(pipeline: Pipeline, rule: BudgetRule, leastUs: (module: number) => number) {
+  constructor(pipeline: Pipeline, spec: BudgetRule | BudgetSpec, times: ModuleTimes) {
     this.pipeline = pipeline;
-    this.rule = rule;
-    this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => leastUs(module));
-    this.leastAfterUs = pipeline.longest("subs", leastUs);
-    this.leastBeforeUs = pipeline.longest("pres", leastUs);
-    this.ownUs = this.leastOwnUs;
-    this.afterUs = this.leastAfterUs;
+    this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
+    const { rule, lambda, alpha, thresholdUs } = this.spec;
+    this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
+    this.leastAfterUs = this.along("subs", this.leastOwnUs);
+    this.leastBeforeUs = this.along("pres", this.leastOwnUs);
+    this.priorOwnUs =
+      rule === "split" || rule === "worst"
+        ? this.leastOwnUs.map((leastUs, module) => times.plannedUs?.(module) ?? leastUs)
+        : this.leastOwnUs;
+    this.ownUs = this.priorOwnUs;
+    this.afterUs = this.along("subs", this.ownUs);
+    this.beforeUs = this.along("pres", this.ownUs);
+    this.forecast = rule === "forecast" ? new Forecast(pipeline, this.leastOwnUs, { lambda, seed: SEED }) : null;
+    this.overload = rule === "overload" ? new Overload(pipeline, alpha, thresholdUs) : null;
   }
 
   /** The modules published. @param states of them, a row each; see ModuleStates. */
   published(states: Board, at: number): void {
-    if (this.rule !== "measured") return;
+    this.forecast?.published(states, at);
+    this.overload?.published(states, at);
+    const measuredBy = MEASURED_BY[this.spec.rule];
+    if (measuredBy === undefined) return;
     const row = states.blank();
-    this.ownUs = this.leastOwnUs.map((leastUs, module) =>
-      states.read(module, at, row) === "fresh" ? row.value(QUEUE_US) + row.value(RUN_US) : leastUs,
+    const value = (column: number): number => row.value(column);
+    this.ownUs = this.priorOwnUs.map((priorUs, module) =>
+      states.read(module, at, row) === "fresh" ? measuredBy(value) : priorUs,
     );
-    this.afterUs = this.pipeline.longest("subs", (module) => this.ownUs[module]!);
+    this.afterUs = this.along("subs", this.ownUs);
+    this.beforeUs = this.along("pres", this.ownUs);
   }
 
-  /** The moment, on the clock of the deadline, that the queue of the module must reach for a request that comes to it at `at`. */
-  dueBy(module: number, at: number, deadline: number): number {
-    if (this.rule === "whole") return deadline;
-    if (this.rule === "rest") return deadline - this.leastAfterUs[module]!;
-    const after = this.afterUs[module]!;
-    if (after === 0) return deadline;
-    const own = this.ownUs[module]!;
-    return at + Math.floor(((deadline - at) * own) / (own + after));
+  /**
+   * The moment, on the clock of the deadline, that the queue of the module must reach for a request that comes to it at `at`: asked
+   * once for each.
+   * @param arrivalAt of the whole request.
+   */
+  dueBy(module: number, at: number, deadline: number, arrivalAt: number): number {
+    switch (this.spec.rule) {
+      case "whole":
+        return deadline;
+      case "rest":
+        return deadline - this.leastAfterUs[module]!;
+      case "forecast":
+        return Math.floor(deadline - this.forecast!.afterUs[module]!);
+      case "durations":
+        return Math.floor(deadline - this.afterUs[module]!);
+      case "split":
+      case "worst":
+        return Math.min(deadline, at + this.partOf(module, deadline - arrivalAt));
+      case "overload":
+        return this.overload!.admits(module) ? deadline : at;
+      default: {
+        const after = this.afterUs[module]!;
+        if (after === 0) return deadline;
+        const own = this.ownUs[module]!;
+        return at + Math.floor(((deadline - at) * own) / (own + after));
+      }
+    }
   }
 
   /** How long a request may be in the module when nothing before it took longer than it must: what its queue plans batches for. */
   sloUs(module: number, sloUs: number): number {
-    if (this.rule === "whole") return sloUs;
+    const { rule } = this.spec;
+    if (rule === "whole") return sloUs;
     const others = this.leastBeforeUs[module]! + this.leastAfterUs[module]!;
-    if (this.rule === "rest") return sloUs - others;
+    if (rule === "rest") return sloUs - others;
     const own = this.leastOwnUs[module]!;
     return Math.floor((sloUs * own) / (own + others));
   }
@@ -71,5 +162,15 @@ export class Budgets {
   /** Least time of a request in the whole pipeline. */
   get leastUs(): number {
     return this.leastOwnUs.reduce((most, own, module) => Math.max(most, own + this.leastAfterUs[module]!), 0);
+  }
+
+  /** SLO_k: the module's part of the SLO, along the longest way through it. */
+  private partOf(module: number, sloUs: number): number {
+    const own = this.ownUs[module]!;
+    return Math.floor((sloUs * own) / (own + this.beforeUs[module]! + this.afterUs[module]!));
+  }
+
+  private along(direction: "subs" | "pres", us: Float64Array): Float64Array {
+    return this.pipeline.longest(direction, (module) => us[module]!);
   }
 }

@@ -117,7 +117,7 @@ class Line implements FlowDriver {
     this.place = place;
     this.driver = driver;
     this.flow = new Flow(place.pipeline, this, place.framesMax);
-    this.states = new ModuleStates(place.pipeline.modules.length);
+    this.states = new ModuleStates(place.pipeline.modules.length, place.budgets.spec.windowS);
   }
 
   look(at: number): void {
@@ -132,9 +132,11 @@ class Line implements FlowDriver {
     const module = flow.moduleOf(part);
     const { group, key } = this.system.routes[place.models[module]!]!;
     const scheduler = this.system.groups[group]!;
-    const deadline = flow.deadline[flow.requestOf(part)]!;
+    const request = flow.requestOf(part);
+    const deadline = flow.deadline[request]!;
     traits.kind = this.driver.kindOf(part);
-    traits.dueBy = place.budgets.dueBy(module, at, deadline);
+    traits.dueBy = place.budgets.dueBy(module, at, deadline, flow.arrivalAt[request]!);
+    this.states.came(module, at);
     if (!scheduler.arrive(key, -1 - (part * PIPELINES_MAX + this.number), at, deadline, at, traits)) {
       this.driver.partRefused(part, at);
       flow.ended(part, DROPPED, DROP_QUEUE_FULL, at);

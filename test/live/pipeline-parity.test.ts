@@ -92,7 +92,9 @@ async function live(
 ): Promise<End[]> {
   // A deadline's alarm comes after what happens at its moment, as in the simulator.
   const clock = new VirtualClock({ lateUs: () => 1 });
-  const groups = groupsOf(scenario).map(({ name, count }) => group(count, { name }));
+  const groups = groupsOf(scenario).map(({ name, count }) =>
+    group(count, { name, ...(policy === "pard" ? { policy: { name: policy, options: {} } } : {}) }),
+  );
   const times = new Map<string, ModelTimes>();
   const specs = scenario.models.map(({ name, group: index = 0, sloUs, batchSizeMax, execUs }) => {
     const spec = modelSpec({
@@ -100,7 +102,8 @@ async function live(
       group: groups[index]!.name,
       batchSizeMax,
       sloUs,
-      policy,
+      // A group's own policy is that of all its models.
+      policy: policy === "pard" ? "eager" : policy,
       policyOptions: policy === "deferred" ? { idle_dispatch: false } : {},
       emulated: { alphaMs: 0, betaMs: 0, tableMs: [...execUs.slice(1, batchSizeMax + 1)].map((us) => us / 1000) },
     });
@@ -191,13 +194,15 @@ const SHAPES = [
 ];
 /**
  * A part that is dropped as it comes calls its sibling off at that moment in the simulator; in the server a turn later, when the
- * sibling may have made a batch full. That is rare but under `deferred` with `rest` or `whole`, and far past capacity.
+ * sibling may have made a batch full. That is rare but where a queue is given more than its share under `deferred`, far past capacity,
+ * and where parts are refused at the door.
  */
 const isTied = (shape: string, budget: string, policy: string): boolean =>
-  shape !== "chain" && policy === "deferred" && (budget === "rest" || budget === "whole");
+  shape !== "chain" &&
+  (budget === "overload" || (policy === "deferred" && !["share", "measured", "worst"].includes(budget)));
 const CASES = SHAPES.flatMap((shape) =>
   BUDGET_RULES.flatMap((budget) =>
-    ["deferred", "eager"].flatMap((policy) =>
+    ["deferred", "eager", "pard"].flatMap((policy) =>
       isTied(shape.shape, budget, policy) ? [] : [{ ...shape, budget, policy }],
     ),
   ),

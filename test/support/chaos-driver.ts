@@ -588,6 +588,9 @@ export function variantsOf(
         of({ plan: "static", static_batch: 4, frontends: 3, drop: "earliest" }),
         of({ plan: "epochs", epoch_s: 1, epoch_min_s: 1, frontends: 2, profile_multiplier: 1.15 }),
       ].map((variant) => ({ ...variant, sendsAhead: true }));
+    case "clipper++":
+    case "naive":
+      return [of({}, false, false), of({ batch_size: 3 }, false, false)];
     // In order of coming, who cannot finish stands behind who can.
     case "pard":
       return [

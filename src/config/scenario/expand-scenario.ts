@@ -1,6 +1,6 @@
 /** A scenario made plain for the simulator: no defaults, shares, zoos or units left, only arrays of numbers. */
 import type { ProfilerOptions } from "../../core/shadow/profiler.js";
-import { type DurationUs, durationUs } from "../../core/time.js";
+import { type DurationUs, durationUs, sloUsFromMs } from "../../core/time.js";
 import { type AutoscaleOptions, autoscaleOptions } from "../autoscale.js";
 import { ConfigError } from "../config-error.js";
 import { type PolicyOptions, validatePolicyOptions } from "../policy-options.js";
@@ -25,6 +25,7 @@ import {
   type Scenario,
   type ScenarioAccelerators,
   type ScenarioAutoscale,
+  type ScenarioModel,
   type ScenarioNetwork,
   type ScenarioPlan,
 } from "./scenario-schema.js";
@@ -175,7 +176,7 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
           entry,
           rateRps,
           hostOf(entry.model.group),
-          inner ? (innerSlos[i] ?? durationUs(1)) : undefined,
+          inner ? (writtenSlo(entry.model) ?? innerSlos[i] ?? durationUs(1)) : undefined,
           data,
           issues,
         );
@@ -240,6 +241,10 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
       : { autoscale: expandAutoscale(scenario.autoscale, accelerators.length) }),
   };
 }
+
+/** Of a model that only modules ask for: what its queue plans batches for, whatever its pipelines' budgets. */
+const writtenSlo = ({ slo_ms: sloMs }: ScenarioModel): DurationUs | undefined =>
+  sloMs === undefined ? undefined : sloUsFromMs(sloMs);
 
 function expandAutoscale(autoscale: ScenarioAutoscale, count: number): ExpandedAutoscale {
   const { dry_run: isDry, startup_s: startupS } = autoscale;

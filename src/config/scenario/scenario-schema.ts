@@ -109,7 +109,9 @@ const model = z.strictObject({
     .gt(0)
     .max(MS_MAX)
     .optional()
-    .describe("Milliseconds from arrival to deadline. Required unless only modules of pipelines ask for the model."),
+    .describe(
+      "Milliseconds from arrival to deadline. Where only modules of pipelines ask for the model: what its queue plans batches for; default: its part of the pipeline's.",
+    ),
   group: nameSchema.optional().describe("The group that serves it. Required where there is more than one."),
   batch_max: z
     .int()

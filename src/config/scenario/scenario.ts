@@ -1,5 +1,6 @@
 /** Scenarios: read, checked, expanded. See docs/configuration.md for every key. */
 import path from "node:path";
+import type { WrittenBudget } from "../pipeline-modules.js";
 import { mergePolicyOptions, type PolicyOptions, resolvePolicy } from "../policy-options.js";
 import { IssueList, parseSource, readSource, type Source } from "../source.js";
 import { validate } from "../validate.js";
@@ -35,6 +36,8 @@ export interface ScenarioOverrides {
   readonly rateRps?: number;
   readonly seed?: number;
   readonly durationS?: number;
+  /** Of all pipelines. */
+  readonly budget?: WrittenBudget;
 }
 
 /** Checks a scenario's text or value. @throws ConfigError listing every violation. */
@@ -90,6 +93,9 @@ function override(scenario: Scenario, overrides: ScenarioOverrides): Scenario {
       : {
           groups: scenario.groups.map(({ policy: _policy, policy_options: _options, ...group }) => group),
         }),
+    ...(overrides.budget === undefined || scenario.pipelines === undefined
+      ? {}
+      : { pipelines: scenario.pipelines.map((pipeline) => ({ ...pipeline, budget: overrides.budget! })) }),
     ...(overrides.seed === undefined ? {} : { seed: overrides.seed }),
     ...(overrides.durationS === undefined ? {} : { duration_s: overrides.durationS }),
   };

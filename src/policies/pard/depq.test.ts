@@ -40,8 +40,7 @@ test("depq: least, most and what is left are those of a sorted list, over random
           depq.put(next, priority);
           twin.put(next++, priority);
         } else if (ordered.length > 0) {
-          const id =
-            kind === "least" ? depq.least : kind === "most" ? depq.most : ordered[which % ordered.length]!;
+          const id = kind === "least" ? depq.least : kind === "most" ? depq.most : ordered[which % ordered.length]!;
           depq.remove(id);
           twin.remove(id);
         }
@@ -50,7 +49,7 @@ test("depq: least, most and what is left are those of a sorted list, over random
         most = Math.max(most, now.length);
       }
       const left: number[] = [];
-      depq.forEach((id) => left.push(id));
+      depq.forEach((id) => void left.push(id));
       expect(left.sort((a, b) => a - b)).toEqual(twin.ordered.sort((a, b) => a - b));
     }),
     { numRuns: 40, seed: 43 },

@@ -38,8 +38,7 @@ const NOWHERE = -1;
  * and gives up who would not be done in it by what it must reach (PARD §4.2, Request Broker). What follows in later modules is in
  * that already: `dueAt` is the deadline less their estimate (budget: forecast).
  *
- * Ours: a member is never made late by who joins after it (the batch is closed instead), so its size may be the present one in the
- * estimate; who can no longer be done alone is given up at once and not when its turn comes; what the start of the batch was
+ * Ours: a member is never made late by who joins after it (the batch is closed instead); who can no longer be done alone is given up at once and not when its turn comes; what the start of the batch was
  * expected to be is looked at again when it is there.
  */
 export class PardQueue implements Queue {
@@ -182,9 +181,11 @@ export class PardQueue implements Queue {
     const { members, queue } = backlog;
     const { dueAt } = this.core.requests;
     const most = this.mostOn(worker);
+    // Behind one that runs it will be as large as is planned; an idle worker goes with what is there.
+    const planned = startAt > at ? most : 1;
     while (members.length < most && queue.size > 0) {
       const request = this.priority.isHighFirst ? queue.most : queue.least;
-      const endAt = this.endOf(members.length + 1, worker, at, startAt);
+      const endAt = this.endOf(Math.max(planned, members.length + 1), worker, at, startAt);
       if (dueAt[request]! < endAt) {
         queue.remove(request);
         this.giveUp(request, worker, at, endAt);

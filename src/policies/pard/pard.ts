@@ -23,7 +23,7 @@ export const pardPolicy = definePolicy({
     dispatch: {
       type: "choice",
       of: DISPATCHES,
-      default: "least",
+      default: "soonest",
       meaning:
         "The worker that a request is sent to. `least`: where fewest wait, an idle one first; `soonest`: whose next batch with room starts first; " +
         "`round-robin`: in turn.",
@@ -40,8 +40,9 @@ export const pardPolicy = definePolicy({
       type: "number",
       min: 10,
       max: 60_000,
-      default: 1000,
-      meaning: "With `adaptive` and `instant`: milliseconds in which arrivals are counted; the last five counts say how steady they are.",
+      default: 200,
+      meaning:
+        "With `adaptive` and `instant`: milliseconds in which arrivals are counted; the last five counts say how steady they are.",
     },
   },
   create: (options) => {

@@ -56,7 +56,6 @@ export class WorkerBacklog {
 
   private tightest(): void {
     this.tightestDueAt = Number.POSITIVE_INFINITY;
-    for (const member of this.members)
-      this.tightestDueAt = Math.min(this.tightestDueAt, this.requests.dueAt[member]!);
+    for (const member of this.members) this.tightestDueAt = Math.min(this.tightestDueAt, this.requests.dueAt[member]!);
   }
 }

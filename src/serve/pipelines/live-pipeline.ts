@@ -15,7 +15,7 @@ import {
   OUTCOMES,
 } from "../../core/outcome.js";
 import { type TimeUs, timeUs } from "../../core/time.js";
-import { Budgets } from "../../system/budget.js";
+import { Budgets, type ModuleTimes } from "../../system/budget.js";
 import { Flow, type FlowDriver, type FlowRequest, type Part } from "../../system/flow.js";
 import { ModuleStates } from "../../system/module-states.js";
 import { Pipeline } from "../../system/pipeline.js";
@@ -67,15 +67,14 @@ export class LivePipeline implements FlowDriver {
   private intervals = 0;
   private isTurnComing = false;
 
-  /** @param leastUs least time of one request in a module, delays before its execution included. */
-  constructor(spec: PipelineSpec, leastUs: (module: number) => number, cells: PipelineCells, host: PipelineHost) {
+  constructor(spec: PipelineSpec, times: ModuleTimes, cells: PipelineCells, host: PipelineHost) {
     const pipeline = new Pipeline(spec.modules);
     this.spec = spec;
     this.host = host;
     this.cells = cells;
     this.flow = new Flow(pipeline, this, spec.requestsMax);
-    this.states = new ModuleStates(spec.modules.length);
-    this.budgets = new Budgets(pipeline, spec.budget, leastUs);
+    this.states = new ModuleStates(spec.modules.length, spec.budget.windowS);
+    this.budgets = new Budgets(pipeline, spec.budget, times);
     this.bytes = new HeldBytes(spec.bytesMax);
   }
 
@@ -182,6 +181,7 @@ export class LivePipeline implements FlowDriver {
     const module = flow.moduleOf(part);
     const open = this.open[flow.requestOf(part)]!;
     this.cancels[part] = undefined;
+    this.states.came(module, at);
     try {
       if (host.isDraining) throw drainingError();
       const model = host.models.serving(this.spec.modules[module]!.model, "");
@@ -216,7 +216,7 @@ export class LivePipeline implements FlowDriver {
       timeoutUs: null,
       transportDeadlineAt: null,
       parameters: call.parameters,
-      part: { askedAt: call.receivedAt, deadline, dueBy: this.budgets.dueBy(module, at, deadline) },
+      part: { askedAt: call.receivedAt, deadline, dueBy: this.budgets.dueBy(module, at, deadline, call.receivedAt) },
       traceparent: call.traceparent,
       byteLength: bytesOf(inputs),
     };

@@ -6,6 +6,8 @@ import type { ModelSpec } from "../../config/model.js";
 import { ModelFileError } from "../../config/server/model-file.js";
 import type { ReadPipeline } from "../../config/server/pipelines/pipeline-file.js";
 import { type PipelineSpec, resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
+import { plannedBatch } from "../../core/latency/planned-batch.js";
+import type { ModuleTimes } from "../../system/budget.js";
 import { columnOf } from "../../system/module-states.js";
 import { pause } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
@@ -174,12 +176,18 @@ export class PipelineTable implements PipelineView {
       name,
       spec.modules.map((module) => module.name),
     );
-    const leastUs = (module: number): number => {
-      const { group, times } = this.host.models.serving(spec.modules[module]!.model, "");
+    const inBatchUs = (module: number, sizeOf: (table: Float64Array, model: ModelSpec) => number): number => {
+      const { group, spec: model, times } = this.host.models.serving(spec.modules[module]!.model, "");
       const { controlUs, dataUsPerRequest } = group.network;
-      return controlUs + dataUsPerRequest + times.us(1, null);
+      const sizeMax = Math.max(1, model.batchSizeMax);
+      const table = Float64Array.from({ length: sizeMax + 1 }, (_, size) => (size === 0 ? 0 : times.us(size, null)));
+      return controlUs + dataUsPerRequest + table[sizeOf(table, model)]!;
     };
-    return new LivePipeline(spec, leastUs, cells, this.host);
+    const moduleTimes: ModuleTimes = {
+      leastUs: (module) => inBatchUs(module, () => 1),
+      plannedUs: (module) => inBatchUs(module, (table, { sloUs }) => plannedBatch(table, table.length - 1, sloUs ?? 0)),
+    };
+    return new LivePipeline(spec, moduleTimes, cells, this.host);
   }
 
   /** Takes nothing new; resolves when what it had has ended. Its models stay. */

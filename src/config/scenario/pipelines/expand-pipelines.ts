@@ -1,9 +1,9 @@
 /** The pipelines of a scenario made plain: modules by index, budgets' rule, what is drawn as cumulative weights. */
 import { type DurationUs, durationUs, sloUsFromMs } from "../../../core/time.js";
-import { type BudgetRule, Budgets } from "../../../system/budget.js";
+import { type BudgetSpec, Budgets, type ModuleTimes } from "../../../system/budget.js";
 import { type ModuleSpec, Pipeline } from "../../../system/pipeline.js";
 import { nearest } from "../../config-error.js";
-import { moduleSpecs } from "../../pipeline-modules.js";
+import { budgetSpec, moduleSpecs } from "../../pipeline-modules.js";
 import type { IssueList } from "../../source.js";
 import type { Scenario } from "../scenario-schema.js";
 
@@ -22,7 +22,7 @@ export interface ExpandedPipeline {
   readonly sloUs: DurationUs;
   /** Requests per second, averaged over the duration. 0 with a replay. */
   readonly rateRps: number;
-  readonly budget: BudgetRule;
+  readonly budget: BudgetSpec;
   readonly modules: readonly ExpandedModule[];
 }
 
@@ -37,7 +37,7 @@ export function expandPipelines(
     name,
     sloUs: sloUsFromMs(sloMs),
     rateRps: rateOf(index),
-    budget,
+    budget: budgetSpec(budget),
     modules: moduleSpecs(modules).map((spec, module): ExpandedModule => {
       const { model: written, fan_out: fanOut, branch } = modules[module]!;
       const model = models.indexOf(written ?? spec.name);
@@ -72,9 +72,14 @@ export function cumulated(weights: readonly number[]): Float64Array {
   return sums.map((each) => each / sum);
 }
 
-/** @param leastUs least time of one request of a model, delays before its execution included. */
-export const budgetsOf = ({ modules, budget }: ExpandedPipeline, leastUs: (model: number) => number): Budgets =>
-  new Budgets(new Pipeline(modules), budget, (module) => leastUs(modules[module]!.model));
+/** @param times by model. */
+export const budgetsOf = ({ modules, budget }: ExpandedPipeline, { leastUs, plannedUs }: ModuleTimes): Budgets => {
+  const ofModule = (us: (model: number) => number) => (module: number) => us(modules[module]!.model);
+  return new Budgets(new Pipeline(modules), budget, {
+    leastUs: ofModule(leastUs),
+    ...(plannedUs === undefined ? {} : { plannedUs: ofModule(plannedUs) }),
+  });
+};
 
 /**
  * What the queues of models plan batches for that only modules ask for: the longest that any of the modules has.
@@ -88,7 +93,7 @@ export function moduleSlos(
 ): (DurationUs | undefined)[] {
   const slos = new Array<DurationUs | undefined>(models).fill(undefined);
   for (const [index, pipeline] of pipelines.entries()) {
-    const budgets = budgetsOf(pipeline, leastUs);
+    const budgets = budgetsOf(pipeline, { leastUs });
     if (budgets.leastUs > pipeline.sloUs) {
       issues.add(
         ["pipelines", index, "slo_ms"],

@@ -1,10 +1,10 @@
 /** A pipeline held against the models that it runs: where each tensor comes from, and whether it fits where it goes. */
 import { sloUsFromMs } from "../../../core/time.js";
-import type { BudgetRule } from "../../../system/budget.js";
+import type { BudgetSpec } from "../../../system/budget.js";
 import { type ModuleSpec, Pipeline } from "../../../system/pipeline.js";
 import { type FieldPath, nearest } from "../../config-error.js";
 import type { ModelSpec, TensorSpec } from "../../model.js";
-import { moduleSpecs } from "../../pipeline-modules.js";
+import { budgetSpec, moduleSpecs } from "../../pipeline-modules.js";
 import { IssueList } from "../../source.js";
 import { ModelFileError } from "../model-file.js";
 import type { ReadPipeline } from "./pipeline-file.js";
@@ -33,7 +33,7 @@ export interface PipelineSpec {
   /** As clients see it: a model that does not batch. */
   readonly client: ModelSpec;
   readonly modules: readonly ServedModule[];
-  readonly budget: BudgetRule;
+  readonly budget: BudgetSpec;
   readonly outputs: readonly NamedEnd[];
   readonly requestsMax: number;
   readonly bytesMax: number;
@@ -56,6 +56,7 @@ export function resolvePipeline(
   const inputs = resolver.requestInputs();
   resolver.throwIfAny();
   const sloUs = sloUsFromMs(file.slo_ms);
+  const budget = budgetSpec(file.budget);
   return {
     client: {
       name,
@@ -79,7 +80,7 @@ export function resolvePipeline(
       emulated: null,
       apps: [],
       parameters: {
-        "rubato.budget": file.budget,
+        "rubato.budget": budget.rule,
         "rubato.modules": modules.map(({ name: module, model }) => `${module} (${model})`).join(", "),
       },
     },
@@ -93,7 +94,7 @@ export function resolvePipeline(
         ),
       ],
     })),
-    budget: file.budget,
+    budget,
     outputs,
     requestsMax: file.queue.requests_max,
     bytesMax: file.queue.bytes_max,

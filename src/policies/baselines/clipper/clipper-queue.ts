@@ -9,7 +9,7 @@ import type { BatchCap } from "./batch-cap.js";
 
 /**
  * One model's requests under Clipper: earliest deadline first, in one queue for all replicas. A replica that is free takes
- * what is there, up to the cap that it has learnt. Only whose deadline has passed is given up.
+ * what is there, up to the cap that it has learnt. Only whose deadline has passed is given up, or nobody.
  *
  * A replica here is an accelerator, which serves all models of its group; each of them learns its own cap on it.
  */
@@ -22,12 +22,21 @@ export class ClipperQueue implements Queue {
   private readonly sizeMax: number;
   private readonly core: CoreView;
   private readonly createCap: (accelerator: AcceleratorId) => BatchCap;
+  private readonly drops: boolean;
 
-  constructor(key: QueueKey, spec: QueueSpec, core: CoreView, createCap: (accelerator: AcceleratorId) => BatchCap) {
+  /** @param drops whose deadline has passed is given up; else nobody is. */
+  constructor(
+    key: QueueKey,
+    spec: QueueSpec,
+    core: CoreView,
+    createCap: (accelerator: AcceleratorId) => BatchCap,
+    drops = true,
+  ) {
     this.key = key;
     this.sizeMax = spec.latency.sizeMax;
     this.core = core;
     this.createCap = createCap;
+    this.drops = drops;
     this.waiting = new WaitingRequests(core);
     this.times = new BatchTimes(key, spec, core);
   }
@@ -105,6 +114,7 @@ export class ClipperQueue implements Queue {
   }
 
   private dropExpired(at: number): void {
+    if (!this.drops) return;
     const { retries, pending } = this.waiting;
     const aloneEndAt = this.times.endOf(1, at);
     retries.dropLate(aloneEndAt, at, at);
@@ -125,7 +135,7 @@ export class ClipperQueue implements Queue {
       offers.latestAt[key] = dueAt + lead;
       offers.rank[key] = dueAt;
     }
-    this.core.alarm(key, dueAt + 1);
+    this.core.alarm(key, this.drops ? dueAt + 1 : Number.POSITIVE_INFINITY);
     this.core.offerChanged(key, at);
   }
 }

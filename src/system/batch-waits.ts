@@ -1,0 +1,81 @@
+/** How long a request will wait in batches of several modules together (PARD §4.2, "Batch wait estimation"). */
+import type { BoardRow } from "./board.js";
+import { columnOf, WAIT_QUANTILES } from "./module-states.js";
+import { seededUniform } from "./seeded-uniform.js";
+
+/** PARD's M. */
+export const SAMPLES = 10_000;
+const EXEC_US = columnOf("exec_us");
+const WAIT = columnOf("wait_0");
+
+/**
+ * Samples of each module's wait, drawn from the quantiles that it published; the waits of different modules are taken to be
+ * independent (the paper: "weakly correlated"). The draws behind them are made once, so that an estimate changes with what
+ * modules say and not with the draw.
+ */
+export class BatchWaits {
+  /** By module: parts of the whole, and the waits at them, µs. */
+  private readonly parts: readonly Float64Array[];
+  private readonly waitsUs: readonly Float64Array[];
+  private readonly sums = new Float64Array(SAMPLES);
+
+  constructor(modules: number, seed: number) {
+    this.parts = Array.from({ length: modules }, (_, module) => {
+      const uniform = seededUniform(seed, module);
+      return Float64Array.from({ length: SAMPLES }, uniform);
+    });
+    this.waitsUs = this.parts.map(() => new Float64Array(SAMPLES));
+  }
+
+  /** What the module says now; null: nothing that is known, it waits for nothing. */
+  told(module: number, row: BoardRow | null): void {
+    const waitsUs = this.waitsUs[module]!;
+    if (row === null) {
+      waitsUs.fill(0);
+      return;
+    }
+    const execUs = row.value(EXEC_US);
+    const steps = WAIT_QUANTILES - 1;
+    const at = Float64Array.from({ length: WAIT_QUANTILES }, (_, index) => row.value(WAIT + index) * execUs);
+    const parts = this.parts[module]!;
+    for (let sample = 0; sample < SAMPLES; sample++) {
+      const place = parts[sample]! * steps;
+      const step = Math.floor(place);
+      waitsUs[sample] = at[step]! + (place - step) * (at[step + 1]! - at[step]!);
+    }
+  }
+
+  /** F^-1(lambda) of the sum over these modules, µs. @param lambda in (0, 1). */
+  quantileUs(modules: readonly number[], lambda: number): number {
+    const { sums, waitsUs } = this;
+    sums.fill(0);
+    for (const module of modules) {
+      const own = waitsUs[module]!;
+      for (let sample = 0; sample < SAMPLES; sample++) sums[sample]! += own[sample]!;
+    }
+    return select(sums, Math.min(SAMPLES - 1, Math.floor(lambda * SAMPLES)));
+  }
+}
+
+/** Hoare's selection. @returns the value of this rank from 0; the order of `values` is lost. */
+function select(values: Float64Array, rank: number): number {
+  let low = 0;
+  let high = values.length - 1;
+  while (low < high) {
+    const pivot = values[(low + high) >> 1]!;
+    let left = low;
+    let right = high;
+    while (left <= right) {
+      while (values[left]! < pivot) left++;
+      while (values[right]! > pivot) right--;
+      if (left > right) break;
+      const swapped = values[left]!;
+      values[left++] = values[right]!;
+      values[right--] = swapped;
+    }
+    if (rank <= right) high = right;
+    else if (rank >= left) low = left;
+    else return values[rank]!;
+  }
+  return values[rank]!;
+}

@@ -1,0 +1,205 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { DROPPED, FINISHED } from "../core/outcome.js";
+import { BUDGET_DEFAULTS, type BudgetRule, type BudgetSpec, Budgets } from "./budget.js";
+import { Forecast } from "./forecast.js";
+import { columnOf, MODULE_COLUMNS, ModuleStates, STATE_INTERVAL_US } from "./module-states.js";
+import { type ModuleSpec, Pipeline } from "./pipeline.js";
+
+const chain = (length: number): Pipeline =>
+  new Pipeline(
+    Array.from({ length }, (_, id) => ({
+      id,
+      name: `m${id}`,
+      pres: id === 0 ? [] : [id - 1],
+      subs: id === length - 1 ? [] : [id + 1],
+    })),
+  );
+
+const LEAST_US = 1000;
+const EXEC_US = 10_000;
+
+/** Parts whose waits in a batch are spread evenly over its time, that queued this long before, and one that is dropped. */
+function tell(states: ModuleStates, module: number, execUs: number, delayUs = 0, parts = 200): void {
+  for (let part = 0; part < parts; part++) {
+    const waitUs = ((part + 0.5) / parts) * execUs;
+    const queueUs = Math.min(waitUs, execUs) + delayUs;
+    states.came(module, 0);
+    states.ran(module, 4, 900_000);
+    states.ended(module, FINISHED, 900_000 - execUs - queueUs, 900_000 - execUs, 900_000);
+  }
+}
+
+const published = (states: ModuleStates, forecast: { published: Forecast["published"] }): void => {
+  const at = STATE_INTERVAL_US;
+  states.look(at);
+  forecast.published(states.board, at);
+};
+
+describe("state planner (PARD §4.2)", () => {
+  test("w_k is 0.312, 0.281, 0.224 and 0.100 of the sum over 4, 3, 2 and 1 modules of equal times and even waits", () => {
+    const states = new ModuleStates(5);
+    for (let module = 0; module < 5; module++) tell(states, module, EXEC_US);
+    const forecast = new Forecast(chain(5), new Float64Array(5).fill(LEAST_US), { lambda: 0.1, seed: 1 });
+    published(states, forecast);
+    const shares = [4, 3, 2, 1].map((after, module) => forecast.afterUs[module]! / (after * EXEC_US) - 1);
+    for (const [index, golden] of [0.312, 0.281, 0.224, 0.1].entries()) expect(shares[index]!).toBeCloseTo(golden, 2);
+    expect(forecast.afterUs[4]).toBe(0);
+  });
+
+  test("the bounds: lambda 0 reckons with no wait, 1 with whole executions; queueing is added as it is", () => {
+    const states = new ModuleStates(3);
+    tell(states, 1, EXEC_US, 20_000);
+    tell(states, 2, EXEC_US);
+    const of = (lambda: number): number => {
+      const forecast = new Forecast(chain(3), new Float64Array(3).fill(LEAST_US), { lambda, seed: 1 });
+      published(states, forecast);
+      return forecast.afterUs[0]!;
+    };
+    // Of what they waited, 20 ms and half an execution in the mean, all beyond an execution is queueing.
+    expect(of(0)).toBeCloseTo(2 * EXEC_US + 20_000 + EXEC_US / 2 - EXEC_US, -2);
+    expect(of(1) - of(0)).toBeCloseTo(2 * EXEC_US, 6);
+    expect(of(0.1)).toBeGreaterThan(of(0));
+    expect(of(0.9)).toBeGreaterThan(of(0.5));
+  });
+
+  test("over a graph it is that of the way where it is most, whatever the graph", () => {
+    const graphs = fc.array(fc.array(fc.nat(30), { minLength: 1, maxLength: 3 }), { minLength: 3, maxLength: 7 });
+    let branched = 0;
+    fc.assert(
+      fc.property(graphs, fc.array(fc.nat(40), { minLength: 7, maxLength: 7 }), (picks, times) => {
+        const pres = picks.map((each, id) => (id === 0 ? [] : [...new Set(each.map((pick) => pick % id))]));
+        const specs: ModuleSpec[] = pres.map((own, id) => ({
+          id,
+          name: `m${id}`,
+          pres: own,
+          subs: pres.flatMap((others, sub) => (others.includes(id) ? [sub] : [])),
+        }));
+        const pipeline = new Pipeline(specs);
+        const states = new ModuleStates(specs.length);
+        for (const module of specs.keys()) tell(states, module, 1000 * (1 + times[module]!), 0, 20);
+        const all = new Forecast(pipeline, new Float64Array(specs.length), { lambda: 0.1, seed: 1 });
+        published(states, all);
+        for (const from of specs.keys()) {
+          const ways = waysFrom(specs, from);
+          if (ways.length > 1) branched++;
+          const each = ways.map((way) => {
+            // The way alone, as a chain behind a first module: the same draws, since modules keep their places.
+            const alone = new Pipeline(
+              specs.map(({ id, name }) => ({
+                id,
+                name,
+                pres: way.indexOf(id) > 0 ? [way[way.indexOf(id) - 1]!] : [],
+                subs: way.includes(id) && way.at(-1) !== id ? [way[way.indexOf(id) + 1]!] : [],
+              })),
+            );
+            const forecast = new Forecast(alone, new Float64Array(specs.length), { lambda: 0.1, seed: 1 });
+            published(states, forecast);
+            return forecast.afterUs[from]!;
+          });
+          expect(all.afterUs[from]).toBe(Math.max(...each));
+        }
+      }),
+      { numRuns: 12, seed: 5 },
+    );
+    expect(branched).toBeGreaterThan(10);
+  });
+
+  test("what is not measured refuses nobody: who says nothing, or nothing any more, takes its least time", () => {
+    const states = new ModuleStates(3);
+    const forecast = new Forecast(chain(3), Float64Array.of(1, 2, 3), { lambda: 0.1, seed: 1 });
+    expect([...forecast.afterUs]).toEqual([5, 3, 0]);
+    for (const module of [1, 2]) tell(states, module, EXEC_US, 50_000);
+    published(states, forecast);
+    expect(forecast.afterUs[0]).toBeGreaterThan(100_000);
+    forecast.published(states.board, 10 * STATE_INTERVAL_US);
+    expect([...forecast.afterUs]).toEqual([5, 3, 0]);
+  });
+
+  test("a module's row fits in 500 bytes", () => {
+    const { board } = new ModuleStates(1);
+    expect(board.blank().numbers.byteLength).toBeLessThan(500);
+    expect(MODULE_COLUMNS.length).toBeGreaterThan(20);
+  });
+});
+
+describe("modules' states over a window", () => {
+  const read = (states: ModuleStates, column: Parameters<typeof columnOf>[0]): number => {
+    const row = states.board.blank();
+    states.board.read(0, 0, row);
+    return row.value(columnOf(column));
+  };
+
+  test("queueing is what is beyond one execution, and that of who was dropped; the last interval weighs most", () => {
+    const states = new ModuleStates(1, 2);
+    const part = (second: number, queueUs: number): void => {
+      const endAt = second * STATE_INTERVAL_US + 500_000;
+      states.came(0, second * STATE_INTERVAL_US);
+      states.ran(0, 1, endAt);
+      states.ended(0, FINISHED, endAt - 1000 - queueUs, endAt - 1000, endAt);
+    };
+    part(0, 4000);
+    states.came(0, 600_000);
+    states.ended(0, DROPPED, 600_000, -1, 609_000);
+    states.look(STATE_INTERVAL_US);
+    expect([read(states, "delay_us"), read(states, "exec_us"), read(states, "worst_us")]).toEqual([6000, 1000, 5000]);
+    expect(read(states, "input_per_s")).toBe(2);
+    part(1, 500);
+    states.look(2 * STATE_INTERVAL_US);
+    // Weights 2 and 1: (1 * (3000 + 9000) + 2 * 0) / (1 * 2 + 2 * 1).
+    expect(read(states, "delay_us")).toBe(3000);
+    part(2, 0);
+    states.look(3 * STATE_INTERVAL_US);
+    expect([read(states, "delay_us"), read(states, "worst_us")]).toEqual([0, 1500]);
+    expect([read(states, "wait_0"), read(states, "wait_16")]).toEqual([0, expect.closeTo(0.5, 1)]);
+  });
+});
+
+describe("budgets of PARD's ablations", () => {
+  const PLANNED = [4000, 12_000, 4000];
+  const of = (rule: BudgetRule, options: Partial<BudgetSpec> = {}): Budgets =>
+    new Budgets(
+      chain(3),
+      { ...BUDGET_DEFAULTS, ...options, rule },
+      { leastUs: () => LEAST_US, plannedUs: (m) => PLANNED[m]! },
+    );
+  const told = (budgets: Budgets, module: number, execUs: number, delayUs: number): Budgets => {
+    const states = new ModuleStates(3);
+    tell(states, module, execUs, delayUs);
+    published(states, budgets);
+    return budgets;
+  };
+
+  test("split: a part of the SLO from when it came, whatever was left; never past the deadline (Clipper++)", () => {
+    const budgets = of("split");
+    expect(budgets.dueBy(0, 1000, 101_000, 1000)).toBe(1000 + 20_000);
+    expect(budgets.dueBy(1, 5000, 101_000, 1000)).toBe(5000 + 60_000);
+    expect(budgets.dueBy(2, 95_000, 101_000, 1000)).toBe(101_000);
+    expect(told(of("split"), 1, 90_000, 0).dueBy(0, 0, 100_000, 0)).toBe(20_000);
+  });
+
+  test("worst: the same by the longest that parts took lately", () => {
+    const budgets = told(of("worst"), 1, 10_000, 2050);
+    const worstUs = 2 * 10_000 + 2050 - 25;
+    expect(budgets.dueBy(1, 0, 100_000, 0)).toBe(Math.floor((100_000 * worstUs) / (worstUs + 8000)));
+  });
+
+  test("durations: the executions that follow, and no queueing", () => {
+    expect(told(of("durations"), 1, 10_000, 50_000).dueBy(0, 0, 100_000, 0)).toBe(100_000 - 10_000 - LEAST_US);
+    expect(of("whole").dueBy(0, 0, 100_000, 0)).toBe(100_000);
+  });
+
+  test("overload: at a module whose queueing is too long and before it, alpha of what comes is refused", () => {
+    const budgets = told(of("overload", { alpha: 0.4, thresholdUs: 20_000 }), 1, 10_000, 40_000);
+    const refused = (module: number): number =>
+      Array.from({ length: 10 }, () => budgets.dueBy(module, 5, 100_000, 0)).filter((due) => due === 5).length;
+    expect([refused(0), refused(1), refused(2)]).toEqual([4, 4, 0]);
+    const calm = told(of("overload"), 1, 10_000, 10_000);
+    expect(calm.dueBy(0, 5, 100_000, 0)).toBe(100_000);
+  });
+});
+
+function waysFrom(specs: readonly ModuleSpec[], from: number): number[][] {
+  const { subs } = specs[from]!;
+  return subs.length === 0 ? [[from]] : subs.flatMap((sub) => waysFrom(specs, sub).map((way) => [from, ...way]));
+}

@@ -1,0 +1,92 @@
+/** What the modules after each will take of a request (PARD's State Planner, §4.2): L_sub of Eq. 3b. */
+import { BatchWaits } from "./batch-waits.js";
+import type { Board, BoardRow } from "./board.js";
+import { columnOf } from "./module-states.js";
+import type { Pipeline } from "./pipeline.js";
+
+/** Ways from a module to an end that are looked at; of more, the first found count, long modules first. */
+const PATHS_MAX = 64;
+const DELAY_US = columnOf("delay_us");
+const EXEC_US = columnOf("exec_us");
+
+export interface ForecastOptions {
+  /** Part of requests whose waits in later batches are at most what is reckoned; 0: none is reckoned; 1: whole executions. */
+  readonly lambda: number;
+  readonly seed: number;
+}
+
+/**
+ * L_sub of a module: over the modules after it, the sum of their mean queueing delays and execution times and a quantile of their
+ * waits in batches together; over several ways, that of the way where it is largest. Who published nothing lately takes its least
+ * time and delays nobody: what is not measured refuses nobody.
+ *
+ * From Eq. 3b, of modules k+1 to N: the wait in module k is in the start that its broker plans. (The paper's example of four modules
+ * has w_1 over all four.)
+ */
+export class Forecast {
+  /** By module, µs. */
+  readonly afterUs: Float64Array;
+  private readonly lambda: number;
+  private readonly leastUs: Float64Array;
+  /** By module: the ways from it, of the modules after it. */
+  private readonly paths: readonly (readonly (readonly number[])[])[];
+  private readonly waits: BatchWaits;
+  private readonly delayUs: Float64Array;
+  private readonly execUs: Float64Array;
+
+  /** @param leastUs least time of one request, by module. */
+  constructor(pipeline: Pipeline, leastUs: Float64Array, { lambda, seed }: ForecastOptions) {
+    this.lambda = lambda;
+    this.leastUs = leastUs;
+    this.paths = pathsOf(pipeline, leastUs);
+    this.waits = new BatchWaits(pipeline.modules.length, seed);
+    this.delayUs = new Float64Array(leastUs.length);
+    this.execUs = leastUs.slice();
+    this.afterUs = new Float64Array(leastUs.length);
+    this.reckon();
+  }
+
+  /** The modules published. */
+  published(states: Board, at: number): void {
+    const row = states.blank();
+    for (const module of this.leastUs.keys()) this.told(module, states.read(module, at, row) === "fresh" ? row : null);
+    this.reckon();
+  }
+
+  private told(module: number, row: BoardRow | null): void {
+    this.delayUs[module] = row === null ? 0 : row.value(DELAY_US);
+    this.execUs[module] = row === null ? this.leastUs[module]! : row.value(EXEC_US);
+    this.waits.told(module, row);
+  }
+
+  private reckon(): void {
+    for (const [module, paths] of this.paths.entries())
+      this.afterUs[module] = paths.reduce((most, path) => Math.max(most, this.takesUs(path)), 0);
+  }
+
+  private takesUs(path: readonly number[]): number {
+    let delaysUs = 0;
+    let execUs = 0;
+    for (const module of path) {
+      delaysUs += this.delayUs[module]!;
+      execUs += this.execUs[module]!;
+    }
+    return delaysUs + execUs + this.waitUs(path, execUs);
+  }
+
+  private waitUs(path: readonly number[], execUs: number): number {
+    if (this.lambda === 0) return 0;
+    return this.lambda === 1 ? execUs : this.waits.quantileUs(path, this.lambda);
+  }
+}
+
+function pathsOf(pipeline: Pipeline, leastUs: Float64Array): number[][][] {
+  const paths: number[][][] = pipeline.modules.map(() => []);
+  for (const module of [...pipeline.order].reverse()) {
+    const subs = [...pipeline.subs[module]!].sort((a, b) => leastUs[b]! - leastUs[a]! || a - b);
+    paths[module] = subs
+      .flatMap((sub) => (paths[sub]!.length === 0 ? [[sub]] : paths[sub]!.map((path) => [sub, ...path])))
+      .slice(0, PATHS_MAX);
+  }
+  return paths;
+}
