@@ -29,7 +29,7 @@ export const moduleFields = {
     ),
 };
 
-const rule = z.enum(BUDGET_RULES);
+const rule = z.enum(BUDGET_RULES).describe("As without options: see budget.");
 
 export const budgetField = z
   .union([
