@@ -1,7 +1,7 @@
 /** A model repository before it is served: what loading would say of each model, and what was understood. */
 import { ConfigError, type ConfigIssue } from "../config/config-error.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
-import type { PipelineSpec } from "../config/server/pipelines/pipeline-spec.js";
+import type { PipelineSpec } from "../config/server/pipelines/served-pipeline.js";
 import type { ServerConfig } from "../config/server/server.js";
 import { hostLimits, sloProblem } from "../serve/models/host-limits.js";
 import { checkRepository, type Repository, readRepository, servedBy } from "../serve/repository/repository.js";

@@ -65,8 +65,8 @@ const PUBLISHED: readonly PublishedSchema[] = [
     id: "pipeline",
     title: "Pipeline",
     intro:
-      "`pipeline.yaml` (or `pipeline.json`) in a folder of the model repository that holds nothing else. What scenarios draw " +
-      "(`fan_out`, `branch`) it has not. [pipelines.md](pipelines.md) explains it by example.",
+      "`pipeline.yaml` (or `pipeline.json`) in a folder of the model repository, beside the files of its steps. " +
+      "[pipelines.md](pipelines.md) explains it by example.",
     schema: pipelineFileSchema,
   },
   {

@@ -15,6 +15,8 @@ import type {
 import type { GroupScaling } from "./group-scaling.js";
 import { type ModelSource, ModelTable } from "./models/model-table.js";
 import { type PipelineSource, PipelineTable } from "./pipelines/pipeline-table.js";
+import type { StepPools } from "./pipelines/steps/step-pool.js";
+import { StepThreads } from "./pipelines/steps/step-threads.js";
 import { Entry } from "./requests/entry.js";
 import { Autoscaler } from "./scaling/autoscaler.js";
 import { Placement, type PlacementOptions } from "./scaling/placement.js";
@@ -24,6 +26,8 @@ export interface ServerOptions extends LiveDriverOptions {
   readonly models: ModelSource;
   /** Absent: there are none. */
   readonly pipelines?: PipelineSource;
+  /** Default: threads of this process. */
+  readonly stepPools?: StepPools;
   /** none: every model is loaded at the start; explicit: none is, models are loaded and unloaded by request. */
   readonly modelControl: "none" | "explicit";
   /** Which of the models loaded at the start must be served for the server to be ready; default all. */
@@ -72,7 +76,13 @@ export class Server implements Gateway {
     const { metrics } = this.driver;
     this.pipelines = new PipelineTable(
       pipelines ?? null,
-      { clock, models: this.models, entry: this.entry, onBroken },
+      {
+        clock,
+        models: this.models,
+        entry: this.entry,
+        stepPools: options.stepPools ?? ((pipeline, steps) => new StepThreads(pipeline, steps, clock, log)),
+        onBroken,
+      },
       metrics.pipelines,
       log,
     );
@@ -239,6 +249,7 @@ export class Server implements Gateway {
     await Promise.race([this.idle(), pauseMs(longestMs)]);
     await closeDoors(1000);
     await this.options.pool.stop(1000);
+    await this.pipelines.close();
     // Members of batches that ended with their workers wait again, for nobody.
     this.driver.models.failWaiting(FAIL_DRAINING, null);
     // A move under way has lost its workers, and ends before the scheduler that it would speak to.

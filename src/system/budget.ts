@@ -76,10 +76,10 @@ export class Budgets {
   private readonly pipeline: Pipeline;
   /** By module: least time of one request in it, and in all modules after and before it along the longest way. */
   private readonly leastOwnUs: Float64Array;
-  private readonly leastAfterUs: Float64Array;
-  private readonly leastBeforeUs: Float64Array;
+  private leastAfterUs: Float64Array;
+  private leastBeforeUs: Float64Array;
   /** What the rule goes by where nothing is measured, and where it is. */
-  private readonly priorOwnUs: Float64Array;
+  private priorOwnUs: Float64Array;
   private ownUs: Float64Array;
   private afterUs: Float64Array;
   private beforeUs: Float64Array;
@@ -94,15 +94,22 @@ export class Budgets {
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
     this.leastBeforeUs = this.along("pres", this.leastOwnUs);
-    this.priorOwnUs =
-      rule === "split" || rule === "worst"
-        ? this.leastOwnUs.map((leastUs, module) => times.plannedUs?.(module) ?? leastUs)
-        : this.leastOwnUs;
+    this.priorOwnUs = this.priorOf(times);
     this.ownUs = this.priorOwnUs;
     this.afterUs = this.along("subs", this.ownUs);
     this.beforeUs = this.along("pres", this.ownUs);
     this.forecast = rule === "forecast" ? new Forecast(pipeline, this.leastOwnUs, { lambda, seed: SEED }) : null;
     this.overload = rule === "overload" ? new Overload(pipeline, alpha, thresholdUs) : null;
+  }
+
+  /** A module is known to take another time by itself, while it is served. */
+  retimed(times: ModuleTimes): void {
+    for (const module of this.leastOwnUs.keys()) this.leastOwnUs[module] = times.leastUs(module);
+    this.leastAfterUs = this.along("subs", this.leastOwnUs);
+    this.leastBeforeUs = this.along("pres", this.leastOwnUs);
+    this.priorOwnUs = this.priorOf(times);
+    // What is measured is told again when modules publish.
+    if (MEASURED_BY[this.spec.rule] === undefined) this.goBy(this.priorOwnUs);
   }
 
   /** The modules published. @param states of them, a row each; see ModuleStates. */
@@ -113,11 +120,11 @@ export class Budgets {
     if (measuredBy === undefined) return;
     const row = states.blank();
     const value = (column: number): number => row.value(column);
-    this.ownUs = this.priorOwnUs.map((priorUs, module) =>
-      states.read(module, at, row) === "fresh" ? measuredBy(value) : priorUs,
+    this.goBy(
+      this.priorOwnUs.map((priorUs, module) =>
+        states.read(module, at, row) === "fresh" ? measuredBy(value) : priorUs,
+      ),
     );
-    this.afterUs = this.along("subs", this.ownUs);
-    this.beforeUs = this.along("pres", this.ownUs);
   }
 
   /**
@@ -162,6 +169,18 @@ export class Budgets {
   /** Least time of a request in the whole pipeline. */
   get leastUs(): number {
     return this.leastOwnUs.reduce((most, own, module) => Math.max(most, own + this.leastAfterUs[module]!), 0);
+  }
+
+  private goBy(ownUs: Float64Array): void {
+    this.ownUs = ownUs;
+    this.afterUs = this.along("subs", ownUs);
+    this.beforeUs = this.along("pres", ownUs);
+  }
+
+  private priorOf({ plannedUs }: ModuleTimes): Float64Array {
+    const { rule } = this.spec;
+    if (plannedUs === undefined || (rule !== "split" && rule !== "worst")) return this.leastOwnUs;
+    return this.leastOwnUs.map((_, module) => plannedUs(module));
   }
 
   /** SLO_k: the module's part of the SLO, along the longest way through it. */

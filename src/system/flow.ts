@@ -10,7 +10,7 @@
  * called again.
  */
 import { violated } from "../core/invariant.js";
-import { DROP_QUEUE_FULL, DROPPED, FAILED, FINISHED } from "../core/outcome.js";
+import { DROP_QUEUE_FULL, DROPPED, FAIL_MODEL_ERROR, FAILED, FINISHED } from "../core/outcome.js";
 import type { Pipeline } from "./pipeline.js";
 
 /** Number of a part; tells its module and its request. Reused after the request is gone. */
@@ -23,15 +23,21 @@ export interface FlowDriver {
   submit(part: Part, at: number): void;
   /** Nobody needs it any more: if it waits, it is to end now; if it runs, its end will be passed over. */
   callOff(part: Part, at: number): void;
-  /** How many parts the request makes in a module that fans out. @param path of the part that it happens in, the same in every run. */
-  partsOf(request: FlowRequest, module: number, path: number): number;
-  /** Which of the module's subs a request takes, by position. */
-  branchOf(request: FlowRequest, module: number, path: number): number;
+  /**
+   * How many parts the request makes in a module that fans out; REFUSED: it fails there.
+   * @param path of the part that it happens in, the same in every run. @param frame of that part.
+   */
+  partsOf(request: FlowRequest, module: number, path: number, frame: number): number;
+  /** Which of the module's subs a request takes, by position; REFUSED: it fails there. */
+  branchOf(request: FlowRequest, module: number, path: number, frame: number): number;
   /** It has a number, which is its own until it has ended and none of its parts is with the driver. */
   requestEntered(request: FlowRequest): void;
   /** The request ended, exactly once. @param module where it was decided; -1: all are done. */
   requestEnded(request: FlowRequest, outcome: number, reason: number, module: number, at: number): void;
 }
+
+/** What a driver answers that cannot say how a request goes on. */
+export const REFUSED = -1;
 
 /** The part is with the driver. */
 const RUNS = 1;
@@ -52,11 +58,13 @@ export class Flow {
   private readonly driver: FlowDriver;
   private readonly width: number;
   private readonly framesMax: number;
-  /** By frame: its request, the frame around it, the next one of the same request, its place (see partsOf). */
+  /** By frame: its request, the frame around it (-1: it is a request), the next one of the same request, its place (see partsOf). */
   private root: Int32Array;
   private around: Int32Array;
   private following: Int32Array;
   private path: Int32Array;
+  /** By frame: which of its fan-out's parts it is; 0: a request. */
+  private number: Int32Array;
   /** By request: parts with the driver or about to be, and whether it has ended. */
   private held: Int32Array;
   private hasEnded: Uint8Array;
@@ -67,6 +75,7 @@ export class Flow {
   private readonly edges: Int32Array;
   private firstFree = -1;
   private used = 0;
+  private freeCount = 0;
   private liveCount = 0;
   private outbox = new Int32Array(256);
   private outHead = 0;
@@ -87,6 +96,7 @@ export class Flow {
     this.around = new Int32Array(capacity);
     this.following = new Int32Array(capacity);
     this.path = new Int32Array(capacity);
+    this.number = new Int32Array(capacity);
     this.held = new Int32Array(capacity);
     this.hasEnded = new Uint8Array(capacity);
     this.awaits = new Int32Array(capacity * this.width);
@@ -96,6 +106,10 @@ export class Flow {
   /** Requests whose parts are not all gone. */
   get live(): number {
     return this.liveCount;
+  }
+  /** Requests and parts of fan-outs that there is still room for. */
+  get room(): number {
+    return this.framesMax - this.used + this.freeCount;
   }
   /** `settle` has something to do. */
   get isUnsettled(): boolean {
@@ -112,6 +126,19 @@ export class Flow {
     return this.path[(part / this.width) | 0]!;
   }
 
+  /** The request, or the part of a fan-out, that the part belongs to. */
+  frameOf(part: Part): number {
+    return (part / this.width) | 0;
+  }
+  /** -1: it is a request. */
+  aroundOf(frame: number): number {
+    return this.around[frame]!;
+  }
+  /** Which of its fan-out's parts the frame is, from 0. */
+  numberOf(frame: number): number {
+    return this.number[frame]!;
+  }
+
   /** Its request has not ended: its end will count. */
   isAwaited(part: Part): boolean {
     return this.hasEnded[this.requestOf(part)] === 0;
@@ -119,7 +146,7 @@ export class Flow {
 
   /** A request arrived. @returns its number, or -1: there is no room, it has not entered. */
   enter(tag: number, arrivalAt: number, deadline: number, at: number): FlowRequest {
-    const request = this.addFrame(-1, 0);
+    const request = this.addFrame(-1, 0, 0);
     if (request < 0) return -1;
     this.tag[request] = tag;
     this.arrivalAt[request] = arrivalAt;
@@ -181,9 +208,16 @@ export class Flow {
   private leadOn(frame: number, module: number, at: number): void {
     const { pipeline } = this;
     const subs = pipeline.subs[module]!;
-    const taken = pipeline.modules[module]!.branches
-      ? subs[this.driver.branchOf(this.root[frame]!, module, this.path[frame]!)]!
-      : -1;
+    let taken = -1;
+    if (pipeline.modules[module]!.branches) {
+      const request = this.root[frame]!;
+      const way = this.driver.branchOf(request, module, this.path[frame]!, frame);
+      if (way < 0) {
+        this.end(request, FAILED, FAIL_MODEL_ERROR, module, at);
+        return;
+      }
+      taken = subs[way]!;
+    }
     for (const sub of subs) this.report(frame, module, sub, taken < 0 || sub === taken, at);
   }
 
@@ -208,11 +242,15 @@ export class Flow {
 
   private fanOut(frame: number, module: number, at: number): void {
     const request = this.root[frame]!;
-    const count = this.driver.partsOf(request, module, this.path[frame]!);
+    const count = this.driver.partsOf(request, module, this.path[frame]!, frame);
+    if (count < 0) {
+      this.end(request, FAILED, FAIL_MODEL_ERROR, module, at);
+      return;
+    }
     const joins = this.pipeline.joinsOf[module]!;
     for (const join of joins) this.awaits[frame * this.width + join]! += count;
     for (let number = 0; number < count; number++) {
-      const inner = this.addFrame(frame, mix(this.path[frame]!, module, number));
+      const inner = this.addFrame(frame, mix(this.path[frame]!, module, number), number);
       if (inner < 0) {
         this.end(request, DROPPED, DROP_QUEUE_FULL, module, at);
         return;
@@ -278,21 +316,25 @@ export class Flow {
       const next = this.following[frame]!;
       this.following[frame] = this.firstFree;
       this.firstFree = frame;
+      this.freeCount++;
       frame = next;
     }
   }
 
   /** @param around -1: a request's own. @returns -1: there is no room. */
-  private addFrame(around: number, path: number): number {
+  private addFrame(around: number, path: number, number: number): number {
     let frame = this.firstFree;
-    if (frame >= 0) this.firstFree = this.following[frame]!;
-    else {
+    if (frame >= 0) {
+      this.firstFree = this.following[frame]!;
+      this.freeCount--;
+    } else {
       if (this.used === this.framesMax) return -1;
       if (this.used === this.root.length) this.grow();
       frame = this.used++;
     }
     this.around[frame] = around;
     this.path[frame] = path;
+    this.number[frame] = number;
     this.following[frame] = -1;
     if (around < 0) {
       this.root[frame] = frame;
@@ -323,6 +365,7 @@ export class Flow {
     this.around = wider(this.around, capacity);
     this.following = wider(this.following, capacity);
     this.path = wider(this.path, capacity);
+    this.number = wider(this.number, capacity);
     this.held = wider(this.held, capacity);
     this.hasEnded = wider(this.hasEnded, capacity);
     this.awaits = wider(this.awaits, capacity * this.width);

@@ -153,11 +153,11 @@ class Line implements FlowDriver {
     if (scheduler.requests.state[handle] === QUEUED) scheduler.cancel(handle, at);
   }
 
-  partsOf(request: FlowRequest, module: number, path: number): number {
-    return this.driver.partsOf(request, module, path);
+  partsOf(request: FlowRequest, module: number, path: number, frame: number): number {
+    return this.driver.partsOf(request, module, path, frame);
   }
-  branchOf(request: FlowRequest, module: number, path: number): number {
-    return this.driver.branchOf(request, module, path);
+  branchOf(request: FlowRequest, module: number, path: number, frame: number): number {
+    return this.driver.branchOf(request, module, path, frame);
   }
   requestEnded(request: FlowRequest, outcome: number, reason: number, module: number, at: number): void {
     this.driver.requestEnded(request, outcome, reason, module, at);

@@ -77,7 +77,7 @@ export const TRITON_FIELD_TABLE: readonly TritonField[] = [
   ),
   row("obeyed", "dynamic_batching.default_queue_policy.max_queue_size", "waiting requests; one more is a 429; 0: 1000"),
   row("refused", "sequence_batching", "state between requests is not kept here; let the client hold it"),
-  row("refused", "ensemble_scheduling", "pipelines of models are not offered"),
+  row("refused", "ensemble_scheduling", "write it as pipeline.yaml (docs/pipelines.md)"),
   row("warned", "instance_group", "workers belong to accelerator groups: see groups of rubato.config.yaml"),
   row("obeyed", "default_model_filename", "inside the version's folder; default model.onnx"),
   row("warned", "cc_model_filenames", "one file serves every device"),

@@ -5,7 +5,8 @@
 import type { ModelSpec } from "../../config/model.js";
 import { ModelFileError } from "../../config/server/model-file.js";
 import type { ReadPipeline } from "../../config/server/pipelines/pipeline-file.js";
-import { type PipelineSpec, resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
+import { resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
+import { type PipelineSpec, runOf } from "../../config/server/pipelines/served-pipeline.js";
 import { plannedBatch } from "../../core/latency/planned-batch.js";
 import type { ModuleTimes } from "../../system/budget.js";
 import { columnOf } from "../../system/module-states.js";
@@ -134,12 +135,14 @@ export class PipelineTable implements PipelineView {
       this.entries.set(name, entry);
       if (withModels) await this.loadModels(read);
       const spec = resolvePipeline(name, folder, read, (model) => this.modelOf(model));
+      const served = this.create(spec);
+      await served.start();
       const before = entry.served;
-      entry.served = this.create(spec);
+      entry.served = served;
       entry.state = "READY";
-      entry.reason = entry.served.warning;
-      if (before !== null) this.leaving.push(before);
-      const modules = spec.modules.map(({ name: module, model }) => `${module} (${model})`);
+      entry.reason = served.warning;
+      if (before !== null) void this.retire(before);
+      const modules = spec.modules.map((module) => `${module.name} (${runOf(module)})`);
       this.log.info({ pipeline: name, modules }, "pipeline ready");
       if (entry.reason !== "") this.log.warn({ pipeline: name }, entry.reason);
     } catch (thrown) {
@@ -156,10 +159,10 @@ export class PipelineTable implements PipelineView {
   }
 
   private async loadModels({ file }: ReadPipeline): Promise<void> {
-    const { models } = this.host;
     // What is wrong with it is said when the pipeline is held against it.
-    for (const model of new Set(file.modules.map(({ name, model = name }) => model)))
-      if (typeof this.modelOf(model) === "string") await models.load(model).catch(() => {});
+    const models = file.modules.flatMap(({ name, model = name, step }) => (step === undefined ? model : []));
+    for (const model of new Set(models))
+      if (typeof this.modelOf(model) === "string") await this.host.models.load(model).catch(() => {});
   }
 
   private modelOf(name: string): ModelSpec | string {
@@ -196,10 +199,16 @@ export class PipelineTable implements PipelineView {
     const { served } = entry;
     if (served === null) return;
     Object.assign(entry, { served: null, state: "UNLOADING" });
-    this.leaving.push(served);
-    while (served.live > 0) await pause(this.host.clock, IDLE_LOOK_US);
+    await this.retire(served);
     if (entry.state === "UNLOADING") Object.assign(entry, { state: "UNAVAILABLE", reason: "unloaded" });
     this.log.info({ pipeline: name }, "pipeline unloaded");
+  }
+
+  /** Resolves when what it had has ended. */
+  private async retire(served: LivePipeline): Promise<void> {
+    this.leaving.push(served);
+    while (served.live > 0) await pause(this.host.clock, IDLE_LOOK_US);
+    await served.close();
   }
 
   /** What parts handed on is said now, and so meets the accelerator that they freed in one turn of the scheduler. */
@@ -226,6 +235,12 @@ export class PipelineTable implements PipelineView {
   /** From now on no module is begun any more. */
   drain(): void {
     this.host.isDraining = true;
+    for (const pipeline of [...this.served(), ...this.leaving]) pipeline.drain();
+  }
+
+  /** Ends the threads of all steps. */
+  async close(): Promise<void> {
+    await Promise.all([...this.served(), ...this.leaving].map((pipeline) => pipeline.close()));
   }
 
   // PipelineView

@@ -74,3 +74,11 @@ export function isFolder(file: string): boolean {
     return false;
   }
 }
+
+export function isFile(file: string): boolean {
+  try {
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}

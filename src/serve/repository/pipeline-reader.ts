@@ -1,8 +1,12 @@
 /** A pipeline's file in the repository. */
 import { existsSync } from "node:fs";
 import path from "node:path";
+import { ModelFileError } from "../../config/server/model-file.js";
 import { parsePipelineFile, type ReadPipeline } from "../../config/server/pipelines/pipeline-file.js";
+import { stepReference } from "../../config/server/pipelines/step-fields.js";
+import { IssueList } from "../../config/source.js";
 import { ServingError } from "../../wire/serving-error.js";
+import { insideOf, isFile } from "./model-location.js";
 import { CONFIG_NAMES, readSmall } from "./model-reader.js";
 
 export const PIPELINE_NAMES = ["pipeline.yaml", "pipeline.json"] as const;
@@ -23,5 +27,33 @@ export function readPipelineFile(repository: string, name: string): { folder: st
   if (files.length > 1)
     throw new ServingError("invalid-argument", `${name}: must hold one of ${files.join(", ")}; has ${files.length}`);
   const shown = `${name}/${file}`;
-  return { folder, read: parsePipelineFile(readSmall(repository, path.join(folder, file), shown)!, shown) };
+  const read = parsePipelineFile(readSmall(repository, path.join(folder, file), shown)!, shown);
+  checkSteps(folder, read);
+  return { folder, read };
+}
+
+/** Steps are files of the pipeline's own folder, also where links lead. */
+function checkSteps(folder: string, { file, source }: ReadPipeline): void {
+  const issues = new IssueList(source);
+  for (const [index, { id, name, step }] of file.modules.entries()) {
+    if (step === undefined) continue;
+    const at = ["modules", index, "step"];
+    const found = path.join(folder, stepReference(step)!.file);
+    const title = `of module ${id} (${name})`;
+    if (leavesFolder(folder, found))
+      issues.add(at, `${title} must stay inside the pipeline's folder, also where links lead; was ${step}`);
+    else if (!isFile(found)) issues.add(at, `${title} must be a file in the pipeline's folder; there is no ${step}`);
+  }
+  if (issues.issues.length === 0) return;
+  const where = (line: number | null): string => (line === null ? source.file : `${source.file}:${line}`);
+  throw new ModelFileError(issues.issues.map(({ line, field, message }) => `${where(line)}: ${field}: ${message}`));
+}
+
+function leavesFolder(folder: string, file: string): boolean {
+  try {
+    insideOf(folder, file, "", "");
+    return false;
+  } catch {
+    return true;
+  }
 }

@@ -6,7 +6,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../../config/model.js";
-import { type PipelineSpec, resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
+import { resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
+import type { PipelineSpec } from "../../config/server/pipelines/served-pipeline.js";
 import { SERVER_CONFIG_NAME } from "../../config/server/server.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type HostLimits, hostProblem } from "../models/host-limits.js";

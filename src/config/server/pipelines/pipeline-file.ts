@@ -9,27 +9,85 @@ import { budgetField, moduleFields, moduleSpecs } from "../../pipeline-modules.j
 import { IssueList, parseSource, type Source } from "../../source.js";
 import { validate } from "../../validate.js";
 import { ModelFileError } from "../model-file.js";
+import { checkModules } from "./module-rules.js";
+import { shape, stepFields, TENSORS_MAX, tensorName, tensors } from "./step-fields.js";
 
-const tensorName = z.string().min(1).max(256);
-const TENSORS_MAX = 256;
+/** Parts that requests of a pipeline may make at a time, and so at most one alone. */
+export const PARTS_MAX = 100_000;
+/** Places that one input may come from. */
+const ENDS_MAX = 16;
+const DEFAULT_ELEMENTS_MAX = 65_536;
+
+const element = z.union([z.number(), z.boolean(), z.string().max(65_536)]);
+
+const end = z.strictObject({
+  module: z.string().optional().describe("Name of a module before it. Absent: it comes with the request."),
+  tensor: tensorName.describe("Name of that module's output, or of the request's input."),
+});
+
+const outputEnd = z.strictObject({
+  module: z.string().describe("Name of a module."),
+  tensor: tensorName.describe("Name of its output."),
+});
 
 const moduleSchema = z.strictObject({
   ...moduleFields,
   model: tensorName.optional().describe("The model of the repository that it runs. Default: the one of its name."),
-  inputs: z
-    .record(
-      tensorName,
-      z.strictObject({
-        module: z.string().optional().describe("Name of a module before it. Absent: it comes with the request."),
-        tensor: tensorName.describe("Name of that module's output, or of the request's input."),
-      }),
-    )
-    .refine((inputs) => Object.keys(inputs).length <= TENSORS_MAX, `must be at most ${TENSORS_MAX}`)
-    .default({})
+  ...stepFields,
+  inputs: tensors(
+    z.union([end, z.array(end).min(1).max(ENDS_MAX)]),
+    "By name of the model's or step's input, where it comes from; of several places, the first that is there. Default: in a " +
+      "module that nothing leads to, the request's input of its name; behind one module alone, that module's output of its name.",
+  ).default({}),
+  defaults: tensors(
+    z.strictObject({
+      shape: shape.describe("Of the tensor, all extents given."),
+      value: element.optional().describe("Of every element."),
+      data: z
+        .array(element)
+        .max(DEFAULT_ELEMENTS_MAX)
+        .optional()
+        .describe("The elements, row by row, in place of value."),
+    }),
+    "Beside soft: by name of its output, what its takers get where it is missing.",
+  ).optional(),
+  fan_out: z
+    .strictObject({
+      module: z.string().optional().describe("Name of a module before it. Absent: they come with the request."),
+      tensors: z
+        .array(tensorName)
+        .min(1)
+        .max(TENSORS_MAX)
+        .describe(
+          "Outputs of that module whose rows (first axis) or, of a list, whose tensors the parts are, as many in each.",
+        ),
+    })
+    .optional()
     .describe(
-      "By name of the model's input, where it comes from. Default: in a module that nothing leads to, the request's input of " +
-        "its name; behind one module alone, that module's output of its name.",
+      "A request makes a part for each row of these tensors here; each goes on by itself, with its own row, until a module " +
+        "with join.",
     ),
+  join: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Waits for all parts of the fan_out before it and is one request again: what it takes of modules in the parts is put " +
+        "together along the first axis, or is a list where the step's input is one. Where there are no parts it runs all the same.",
+    ),
+  branch: z
+    .strictObject({
+      tensor: tensorName.describe("An output of this module."),
+      element: z.int().min(0).max(1_000_000_000).default(0).describe("Which of its elements, row by row, decides."),
+      above: z
+        .union([z.number(), z.array(z.number()).min(1).max(MODULES_MAX)])
+        .optional()
+        .describe(
+          "The element goes on to the first of the subs unless it is above this; above the first of several, to the second, " +
+            "and so on. Absent: the element is the position of the sub, from 0.",
+        ),
+    })
+    .optional()
+    .describe("A request, or a part, takes one of the subs, in the order of `subs`. Default: all subs."),
 });
 
 export const pipelineFileSchema = z.strictObject({
@@ -50,17 +108,31 @@ export const pipelineFileSchema = z.strictObject({
     .min(1)
     .max(MODULES_MAX)
     .describe("The graph: a vertex each, with the ids of what leads to it and of what it leads to."),
-  outputs: z
-    .record(
-      tensorName,
-      z.strictObject({
-        module: z.string().describe("Name of a module."),
-        tensor: tensorName.describe("Name of its output."),
-      }),
-    )
-    .refine((outputs) => Object.keys(outputs).length <= TENSORS_MAX, `must be at most ${TENSORS_MAX}`)
-    .optional()
-    .describe("By name, what the pipeline answers. Default: all outputs of the modules that lead nowhere."),
+  outputs: tensors(
+    z.union([outputEnd, z.array(outputEnd).min(1).max(ENDS_MAX)]),
+    "By name, what the pipeline answers; of several places, the first that is there. Default: all outputs of the modules that lead nowhere.",
+  ).optional(),
+  steps: z
+    .strictObject({
+      threads: z.int().min(1).max(64).default(1).describe("Threads that run its steps, each one step at a time."),
+      queue_max: z.int().min(1).max(100_000).default(1000).describe("Runs of one step that wait; one more is a 429."),
+      timeout_ms: z
+        .number()
+        .min(1)
+        .max(600_000)
+        .default(1000)
+        .describe("A run that takes longer fails its request, and its thread is replaced. Milliseconds."),
+      memory_mb: z
+        .int()
+        .min(8)
+        .max(65_536)
+        .default(256)
+        .describe(
+          "JavaScript heap of each thread, MiB; a step that needs more fails its request, and its thread is replaced.",
+        ),
+    })
+    .prefault({})
+    .describe("Where the pipeline has modules with step: how those are run."),
   queue: z
     .strictObject({
       requests_max: z
@@ -77,6 +149,12 @@ export const pipelineFileSchema = z.strictObject({
           "Bytes of their inputs and of tensors between modules, those that are still to come by what requests held lately; " +
             "more is a 429. One request is always let in.",
         ),
+      parts_max: z
+        .int()
+        .min(1)
+        .max(PARTS_MAX)
+        .default(256)
+        .describe("Parts that one request may make, of all fan_outs together; one that makes more fails."),
     })
     .prefault({})
     .describe("Limits at the entrance."),
@@ -98,6 +176,7 @@ export function parsePipelineFile(text: string, file: string): ReadPipeline {
     const issues = new IssueList(source);
     for (const { module, field, text: problem } of pipelineProblems(moduleSpecs(valid.modules)))
       issues.add(["modules", module, field], problem);
+    checkModules(valid, issues);
     if (valid.timeout_max_ms < valid.slo_ms)
       issues.add(["timeout_max_ms"], `must be at least slo_ms ${valid.slo_ms}; was ${valid.timeout_max_ms}`);
     issues.throwIfAny();

@@ -3,7 +3,8 @@ import { describe, expect, it, test } from "vitest";
 import { modelSpec, tensorSpec } from "../../../../test/support/specs.js";
 import type { ModelSpec } from "../../model.js";
 import { parsePipelineFile } from "./pipeline-file.js";
-import { type PipelineSpec, REQUEST, resolvePipeline } from "./pipeline-spec.js";
+import { resolvePipeline } from "./pipeline-spec.js";
+import { type PipelineSpec, REQUEST } from "./served-pipeline.js";
 
 const MODELS: readonly ModelSpec[] = [
   modelSpec({
@@ -64,7 +65,7 @@ describe("pipelines of a repository", () => {
     });
     const ends = spec.modules.map(({ name, inputs, outputs }) => [
       name,
-      inputs.map((input) => [input.name, input.from.module, input.from.tensor]),
+      inputs.map((input) => [input.name, input.from[0]!.module, input.from[0]!.tensor]),
       outputs,
     ]);
     expect(ends).toEqual([
@@ -90,8 +91,8 @@ describe("pipelines of a repository", () => {
   });
 
   it("outputs that are not written are those of the modules that lead nowhere", () => {
-    expect(resolve(pipeline([DETECT, SCORE])).outputs).toEqual([
-      { name: "score", from: { module: 1, tensor: "score" } },
+    expect(resolve(pipeline([DETECT, SCORE])).outputs).toMatchObject([
+      { name: "score", from: [{ module: 1, tensor: "score" }] },
     ]);
   });
 
@@ -176,7 +177,7 @@ describe("pipelines of a repository", () => {
     [
       "what only scenarios have",
       pipeline(["{ id: 0, name: detect, fan_out: 3 }"]),
-      "p/pipeline.yaml:3: modules[0].fan_out: unknown key",
+      "p/pipeline.yaml:3: modules[0].fan_out: must be a mapping; was 3",
     ],
     [
       "a timeout below the promise",

@@ -1,0 +1,321 @@
+import type { PipelineSpec, StepSpec } from "../../../config/server/pipelines/served-pipeline.js";
+import { DEPTH } from "../../../core/accelerator-side.js";
+import { queuedHandles } from "../../../core/event-rows.js";
+import { violated } from "../../../core/invariant.js";
+import { measuredTable, ProfiledLatency } from "../../../core/latency/latency.js";
+import {
+  DROP_EXPIRED,
+  DROP_REASONS,
+  DROPPED,
+  FAIL_CAUSES,
+  FAIL_DRAINING,
+  FAIL_MODEL_ERROR,
+  FAIL_WORKER_CRASHED,
+  FAIL_WORKER_HUNG,
+} from "../../../core/outcome.js";
+import { NO_DELAYS, Scheduler } from "../../../core/scheduler.js";
+import type { BatchId } from "../../../core/tables/batch-table.js";
+import type { RequestHandle } from "../../../core/tables/request-table.js";
+import { timeUs } from "../../../core/time.js";
+import { LIVE_DEFAULTS, type LiveQueueSpec, livePolicy, liveWindow } from "../../../policies/live.js";
+import type { Alarm, Clock } from "../../../wire/clock/clock.js";
+import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
+import { dropEnding, type Ending, failEnding, LATE_ENDING } from "../../endings.js";
+import { DeadlineTimers } from "../../requests/deadline-timers.js";
+import { Slots } from "../../requests/slots.js";
+import type { NamedValue, StepEvent, StepPool } from "./step-pool.js";
+
+export interface StepHandler {
+  onReply(outputs: readonly NamedValue[], startedAt: number): void;
+  onError(error: ServingError): void;
+}
+
+/** A run of a step, from its entry until the scheduler is done with it. */
+interface Job {
+  readonly step: number;
+  readonly inputs: readonly NamedValue[];
+  readonly deadline: number;
+  /** Null: it has been told. */
+  handler: StepHandler | null;
+  request: RequestHandle;
+  /** On a thread. */
+  isRunning: boolean;
+  failText: string;
+  failCode: ErrorCode;
+}
+
+/** Policy of its queues: a step goes as soon as a thread is free, the most urgent first; who cannot be in time is given up. */
+const POLICY = "eager";
+
+/**
+ * The steps of one pipeline on its threads: the core's scheduler once more, over one queue for each step and one
+ * accelerator for each thread, with batches of one. So steps are ordered, dropped, timed and limited as models are.
+ */
+export class StepScheduler {
+  private readonly steps: readonly StepSpec[];
+  private readonly pool: StepPool;
+  private readonly clock: Clock;
+  private readonly timeoutUs: number;
+  private readonly queueMax: number;
+  private readonly scheduler: Scheduler;
+  /** By step. */
+  private readonly latencies: readonly ProfiledLatency[];
+  private readonly keys: readonly number[];
+  private readonly jobs: Slots<Job>;
+  private readonly timers: DeadlineTimers;
+  /** By thread: what it holds, in order, and when the first of it has taken too long. */
+  private readonly held: BatchId[][];
+  private readonly watches: readonly Alarm[];
+  private readonly alarm: Alarm;
+  private isClosed = false;
+
+  constructor({ steps: limits }: PipelineSpec, steps: readonly StepSpec[], pool: StepPool, clock: Clock) {
+    this.steps = steps;
+    this.pool = pool;
+    this.clock = clock;
+    this.timeoutUs = limits.timeoutUs;
+    this.queueMax = limits.queueMax;
+    const requestsMax = steps.length * limits.queueMax + pool.threads * DEPTH;
+    this.jobs = new Slots(requestsMax);
+    this.timers = new DeadlineTimers(requestsMax, clock, (slot) => this.expired(slot));
+    this.scheduler = new Scheduler(
+      livePolicy(),
+      {
+        dispatch: (batch, thread, at) => this.dispatch(batch, thread, at),
+        end: (request, outcome, reason) => this.ended(request, outcome, reason),
+        batchEnded: () => {},
+        preempt: (batch) => violated(`run ${batch}: steps are not preempted`),
+      },
+      // What a step does wrong it would do again.
+      { network: NO_DELAYS, acceleratorsMax: pool.threads, requestsMax, retriesMax: 0, learn: true },
+    );
+    this.latencies = steps.map(({ timeUs: us }) => new ProfiledLatency(measuredTable([us])));
+    this.keys = steps.map((_, step) => {
+      const sloUs = this.timeoutUs;
+      const window = liveWindow(POLICY, {}, sloUs, { ...LIVE_DEFAULTS, isolation: false });
+      const spec: LiveQueueSpec = { latency: this.latencies[step]!, sloUs, lengthMax: limits.queueMax, window };
+      return this.scheduler.addQueue(spec);
+    });
+    this.held = Array.from({ length: pool.threads }, () => []);
+    this.watches = this.held.map((_, thread) => clock.alarm(() => this.hung(thread)));
+    this.alarm = clock.alarm(() => this.advance());
+  }
+
+  /** @throws ServingError naming the step that cannot be loaded. */
+  start(): Promise<void> {
+    return this.pool.start((event) => this.heard(event));
+  }
+
+  /** What waits fails; what runs may end. */
+  drain(): void {
+    const at = this.clock.now();
+    for (const key of this.keys)
+      this.scheduler.failQueued(key, [...queuedHandles(this.scheduler, key)], at, FAIL_DRAINING);
+  }
+
+  /** Ends the threads; what is still there fails. */
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.drain();
+    for (let thread = 0; thread < this.held.length; thread++)
+      if (this.held[thread]!.length > 0) this.lost(thread, FAIL_DRAINING, "");
+    this.drain();
+    this.isClosed = true;
+    this.timers.stop();
+    this.alarm.clear();
+    for (const watch of this.watches) watch.clear();
+    await this.pool.close();
+  }
+
+  /** What a run of the step takes, as far as is known. */
+  timeUs(step: number): number {
+    return this.latencies[step]!.execUs[1]!;
+  }
+
+  /** Changes whenever one of those does. */
+  get version(): number {
+    return this.latencies.reduce((sum, { version }) => sum + version, 0);
+  }
+
+  /** @returns takes it back; then neither handler is called. */
+  enter(
+    step: number,
+    inputs: readonly NamedValue[],
+    deadline: number,
+    dueBy: number,
+    handler: StepHandler,
+  ): () => void {
+    const at = this.clock.now();
+    const job: Job = {
+      step,
+      inputs,
+      deadline,
+      handler,
+      request: -1,
+      isRunning: false,
+      failText: "",
+      failCode: "internal",
+    };
+    const slot = this.jobs.take(job);
+    if (slot < 0) throw this.errorOf(job, dropEnding(DROP_REASONS.indexOf("queue-full")), "queue-full");
+    this.timers.set(slot, deadline);
+    const traits = { kind: 0, weight: 1, dueBy };
+    if (!this.scheduler.arrive(this.keys[step]!, slot, at, deadline, at, traits))
+      violated("the steps' scheduler holds as many requests as there are places");
+    // Told already: its handle may be another's by now.
+    if (job.handler !== null && job.request < 0) job.request = this.scheduler.requests.lastAdded;
+    this.advance();
+    return () => {
+      if (job.handler === null) return;
+      job.handler = null;
+      if (!job.isRunning) this.giveUp(job);
+    };
+  }
+
+  /** Nobody waits for it any more. One that runs ends by itself. */
+  private giveUp(job: Job): void {
+    this.scheduler.cancel(job.request, this.clock.now());
+    this.advance();
+  }
+
+  /** The client is answered at its deadline, whatever threads do. */
+  private expired(slot: number): void {
+    const job = this.jobs.get(slot);
+    if (job === undefined || job.handler === null) return;
+    const { handler } = job;
+    job.handler = null;
+    if (job.isRunning) handler.onError(this.errorOf(job, LATE_ENDING, "late"));
+    else handler.onError(this.errorOf(job, dropEnding(DROP_EXPIRED), DROP_REASONS[DROP_EXPIRED]!));
+    if (!job.isRunning) this.giveUp(job);
+  }
+
+  /** Does what is due and sets the alarm for what is not. */
+  private advance(): void {
+    if (this.isClosed) return;
+    const now = this.clock.now();
+    const { scheduler } = this;
+    if (scheduler.nextWakeAt <= now) scheduler.wake(now);
+    const at = scheduler.nextWakeAt;
+    if (Number.isFinite(at)) this.alarm.set(timeUs(Math.ceil(at)));
+    else this.alarm.clear();
+  }
+
+  private dispatch(batch: BatchId, thread: number, at: number): void {
+    const { batches, requests } = this.scheduler;
+    const request = batches.first[batch]!;
+    const job = this.jobs.get(requests.tag[request]!)!;
+    job.request = request;
+    job.isRunning = true;
+    const held = this.held[thread]!;
+    held.push(batch);
+    if (held.length === 1) this.watches[thread]!.set(timeUs(at + this.timeoutUs));
+    this.pool.run(thread, { run: batch, step: job.step, inputs: job.inputs });
+  }
+
+  private ended(request: RequestHandle, outcome: number, reason: number): void {
+    const slot = this.scheduler.requests.tag[request]!;
+    const job = this.jobs.get(slot)!;
+    this.timers.clear(slot);
+    this.jobs.release(slot);
+    const { handler } = job;
+    job.handler = null;
+    if (handler === null) return;
+    if (outcome === DROPPED) {
+      const full = DROP_REASONS[reason] === "queue-full" ? `: must be at most ${this.queueMax} runs` : "";
+      handler.onError(this.errorOf(job, dropEnding(reason), DROP_REASONS[reason]!, full));
+    } else {
+      const ending = failEnding(reason);
+      const code = reason === FAIL_MODEL_ERROR ? job.failCode : ending.code;
+      const text = job.failText === "" ? "" : `: ${job.failText}`;
+      handler.onError(this.errorOf(job, { ...ending, code }, FAIL_CAUSES[reason]!, text));
+    }
+  }
+
+  private errorOf({ step }: Job, { code, text, retryAfter }: Ending, reason: string, more = ""): ServingError {
+    const said = reason === "model-error" ? "the step failed" : (STEP_TEXTS[reason] ?? text);
+    return new ServingError(code, `step '${this.steps[step]!.reference}': ${said}${more}`, {
+      reason,
+      ...(retryAfter ? { retryAfterS: 1 } : {}),
+    });
+  }
+
+  private heard(event: StepEvent): void {
+    if (this.isClosed) return;
+    const { scheduler } = this;
+    const at = this.clock.now();
+    switch (event.kind) {
+      case "up":
+        scheduler.join(event.thread, 1, at);
+        break;
+      case "down":
+        this.lost(event.thread, FAIL_WORKER_CRASHED, event.message);
+        break;
+      case "done":
+        this.done(event, at);
+        break;
+      case "failed": {
+        const { message, code } = event;
+        Object.assign(this.next(event.thread, event.run), { failText: message, failCode: code });
+        scheduler.failed(event.run, FAIL_MODEL_ERROR, at);
+        break;
+      }
+    }
+    this.advance();
+  }
+
+  private done({ thread, run, outputs, startedAt, finishedAt }: StepEvent & { kind: "done" }, at: number): void {
+    const job = this.next(thread, run);
+    const { handler } = job;
+    job.handler = null;
+    if (handler !== null && at > job.deadline) handler.onError(this.errorOf(job, LATE_ENDING, "late"));
+    else handler?.onReply(outputs, startedAt);
+    const end = Math.min(at, Math.max(finishedAt, startedAt + 1));
+    this.scheduler.finished(run, Math.min(startedAt, end - 1), end, at);
+  }
+
+  /** The first of what the thread holds is over. */
+  private next(thread: number, run: BatchId): Job {
+    const held = this.held[thread]!;
+    if (held.shift() !== run) violated(`thread ${thread} ended run ${run} out of turn`);
+    const watch = this.watches[thread]!;
+    if (held.length > 0) watch.set(timeUs(this.clock.now() + this.timeoutUs));
+    else watch.clear();
+    return this.jobOf(run);
+  }
+
+  private jobOf(run: BatchId): Job {
+    const { batches, requests } = this.scheduler;
+    return this.jobs.get(requests.tag[batches.first[run]!]!)!;
+  }
+
+  /** What it runs takes too long. */
+  private hung(thread: number): void {
+    if (this.isClosed) return;
+    this.pool.replace(thread);
+    this.lost(thread, FAIL_WORKER_HUNG, `took more than ${this.timeoutUs / 1000} ms (steps.timeout_ms)`);
+    this.advance();
+  }
+
+  /** A thread is gone: what ran on it failed, what waited there waits again. */
+  private lost(thread: number, cause: number, message: string): void {
+    const { scheduler } = this;
+    const at = this.clock.now();
+    this.watches[thread]!.clear();
+    const [running, ...waiting] = this.held[thread]!.splice(0);
+    scheduler.leave(thread, at);
+    for (const run of waiting) {
+      this.jobOf(run).isRunning = false;
+      scheduler.failed(run, cause, at, false);
+    }
+    if (running === undefined) return;
+    this.jobOf(running).failText = message;
+    scheduler.failed(running, cause, at, true);
+  }
+}
+
+/** Where a step's ending reads otherwise than a model's. */
+const STEP_TEXTS: Readonly<Record<string, string>> = {
+  "worker-hung": "the step hung, and its thread was ended",
+  "worker-crashed": "the step's thread ended",
+  "queue-full": "the step's queue holds its limit of runs",
+};

@@ -1,0 +1,299 @@
+/** Steps of pipelines in their threads: what they do wrong fails one request, by name; fan-outs, branches and defaults with values. */
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { parsePipelineFile } from "../../src/config/server/pipelines/pipeline-file.js";
+import { readPipelineFile } from "../../src/serve/repository/pipeline-reader.js";
+import type { Tensor } from "../../src/wire/tensors/tensor.js";
+import { type Ended, FakeServer, group, modelSpec } from "../fakes/fake-server.js";
+import { fp32 } from "../support/specs.js";
+
+const FP = "{ datatype: FP32, shape: [-1, 1] }";
+const LIST = "{ datatype: FP32, shape: [1, 1], list: true }";
+
+let folder: string;
+let fake: FakeServer;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), "rubato-steps-"));
+});
+afterEach(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  expect(fake.broken).toBeNull();
+  expect(fake.extraAnswers).toBe(0);
+  await fake.stop();
+  expect(fake.server.pipelines.live).toBe(0);
+  for (const row of fake.server.pipelines.pipelines()) expect(row).toMatchObject({ inFlight: 0, bytes: 0 });
+});
+
+async function serve(file: string, steps: string, modelControl: "none" | "explicit" = "none"): Promise<void> {
+  writeFileSync(path.join(folder, "s.mjs"), steps);
+  const model = (name: string) =>
+    modelSpec({ name, group: name, policy: "eager", emulated: { alphaMs: 0, betaMs: 1, tableMs: null } });
+  fake = new FakeServer([model("a"), model("b")], [group(1, { name: "a" }), group(1, { name: "b" })], {
+    modelControl,
+    pipelines: {
+      pipelines: () => ["p"],
+      isPipeline: (name) => name === "p",
+      readPipeline: () => ({ folder, read: parsePipelineFile(`slo_ms: 20000\n${file}`, "p/pipeline.yaml") }),
+    },
+  });
+  await fake.start();
+}
+
+const infer = (values: readonly number[]): Promise<Ended> =>
+  fake.infer({ model: "p", inputs: [fp32("x", [values.length, 1], values)] });
+const floats = (tensor: Tensor): number[] => [...new Float32Array(new Uint8Array(tensor.data).buffer)];
+const answer = ({ reply, error }: Ended): number[] => {
+  expect(error).toBeNull();
+  return floats(reply!.outputs[0]!);
+};
+const parts = (module: string, outcome: string): Promise<number> =>
+  fake.metric("rubato_pipeline_parts_total", [`module="${module}"`, `outcome="${outcome}"`]);
+
+describe("a step", () => {
+  const ONE = `
+modules:
+  - { id: 0, name: work, step: ./s.mjs, takes: { x: ${FP} }, gives: { y: ${FP} } }
+`;
+
+  test("gets tensors, gives tensors, and what it does wrong fails its request alone, with its name and cause", async () => {
+    const limits = "steps: { threads: 1, timeout_ms: 1000, memory_mb: 32 }\n";
+    await serve(
+      limits + ONE,
+      `export default async function ({ x }) {
+        switch (x.data[0]) {
+          case 1: throw new Error("no such page");
+          case 2: throw Object.assign(new Error("not an image"), { code: "invalid-argument" });
+          case 3: for (;;);
+          case 4: return new Promise(() => {});
+          case 5: { const all = []; for (;;) all.push(new Array(4e6).fill(1.5)); }
+          case 6: process.exit(3);
+          case 7: return { y: { shape: [2, 1], data: [1] } };
+          case 8: return { y: { shape: [1, 2], data: [1, 2] } };
+          case 9: return { z: 1 };
+          case 10: setImmediate(() => { throw new Error("behind its back"); }); return new Promise(() => {});
+          case 11: return { y: { shape: [1, 1], data: new Float64Array(1) } };
+          case 12: return undefined;
+          default: return { y: { shape: x.shape, data: x.data.map((each) => 2 * each) } };
+        }
+      }`,
+    );
+    expect(answer(await infer([20, 21]))).toEqual([40, 42]);
+    const wrong: [number, string, string, RegExp][] = [
+      [1, "internal", "model-error", /the step failed: no such page$/],
+      [2, "invalid-argument", "model-error", /the step failed: not an image$/],
+      [3, "unavailable", "worker-hung", /the step hung, .*: took more than 1000 ms \(steps\.timeout_ms\)$/],
+      [4, "unavailable", "worker-hung", /took more than 1000 ms/],
+      [5, "unavailable", "worker-crashed", /the step's thread ended: needed more than 32 MiB \(steps\.memory_mb\)$/],
+      [6, "unavailable", "worker-crashed", /the step's thread ended: exit code 3$/],
+      [7, "internal", "model-error", /data of output 'y' must have 2 elements for shape \[2,1\], got 1$/],
+      [8, "internal", "model-error", /output 'y' must be FP32 \[-1,1\]; was of shape \[1,2\]$/],
+      [9, "internal", "model-error", /must return what it gives \(y\); returned 'z', too$/],
+      [10, "unavailable", "worker-crashed", /the step's thread ended: behind its back$/],
+      [
+        11,
+        "internal",
+        "model-error",
+        /data of output 'y' must be an array or Float32Array for FP32; was Float64Array$/,
+      ],
+      [12, "internal", "model-error", /must return an object of tensors by name; returned undefined$/],
+    ];
+    for (const [value, code, reason, says] of wrong) {
+      // What waits behind it is served by the thread that takes its place.
+      const [bad, good] = await Promise.all([infer([value]), infer([100])]);
+      expect(bad.error, `${value}`).toMatchObject({ code, details: { reason, module: "work" } });
+      expect(bad.error!.message).toMatch(/^pipeline 'p': module 'work': step '\.\/s\.mjs': /);
+      expect(bad.error!.message).toMatch(says);
+      expect(answer(good)).toEqual([200]);
+    }
+    expect(await parts("work", "failed")).toBe(wrong.length);
+    expect(await parts("work", "finished")).toBe(wrong.length + 1);
+  });
+
+  test("a client is told at its deadline, whatever the step does; one that cannot be in time is not begun", async () => {
+    await serve(
+      `steps: { threads: 1, timeout_ms: 400 }\n${ONE.replace("gives", "time_ms: 0.1, gives")}`,
+      "export default ({ x }) => { if (x.data[0] === 1) for (;;); return { y: x }; };",
+    );
+    const call = (value: number, timeoutMs: number) =>
+      fake.infer({ model: "p", inputs: [fp32("x", [1, 1], [value])], timeoutMs });
+    const [late, behind] = await Promise.all([call(1, 100), call(2, 200)]);
+    expect(late.error).toMatchObject({ code: "deadline-exceeded", details: { reason: "late", module: "work" } });
+    expect(behind.error).toMatchObject({
+      code: "deadline-exceeded",
+      details: { reason: expect.stringMatching(/^(infeasible|expired)$/), module: "work" },
+    });
+    expect(answer(await infer([3]))).toEqual([3]);
+  });
+
+  test("is loaded with its pipeline and replaced when that is loaded again; one that cannot be loaded changes nothing", async () => {
+    await serve(ONE, "export default ({ x }) => ({ y: { shape: [1, 1], data: [1] } });", "explicit");
+    await fake.server.load("p", {});
+    expect(answer(await infer([0]))).toEqual([1]);
+    const write = (text: string): void => writeFileSync(path.join(folder, "s.mjs"), text);
+    write("export default ({ x }) => ({ y: { shape: [1, 1], data: [2] } });");
+    expect(answer(await infer([0]))).toEqual([1]);
+    await fake.server.load("p", {});
+    expect(answer(await infer([0]))).toEqual([2]);
+    const broken: [string, string][] = [
+      ["export const other = 1;", "step './s.mjs' must export a function 'default'; exports other"],
+      ["export default 3;", "step './s.mjs' must export a function 'default'; exports default"],
+      ["throw new Error('not today');", "step './s.mjs' cannot be loaded: not today"],
+      ["process.exit(4);", "a step ended its thread (exit code 4)"],
+    ];
+    for (const [text, says] of broken) {
+      write(text);
+      await expect(fake.server.load("p", {})).rejects.toMatchObject({ code: "invalid-argument", message: says });
+      expect(fake.server.repositoryIndex(false).find(({ name }) => name === "p")).toMatchObject({
+        state: "READY",
+        reason: says,
+      });
+      expect(answer(await infer([0]))).toEqual([2]);
+    }
+  });
+
+  test("its queue has a limit, and every request is answered", async () => {
+    await serve(
+      `steps: { threads: 1, queue_max: 1 }\n${ONE}`,
+      "export default async ({ x }) => { await new Promise((go) => setTimeout(go, 20)); return { y: x }; };",
+    );
+    const all = await Promise.all(Array.from({ length: 20 }, (_, value) => infer([value])));
+    const full = all.filter(({ error }) => error !== null);
+    expect(all.length - full.length).toBeGreaterThanOrEqual(2);
+    for (const { error } of full) {
+      expect(error).toMatchObject({ code: "resource-exhausted", details: { reason: "queue-full", module: "work" } });
+      expect(error!.message).toContain("the step's queue holds its limit of runs: must be at most 1 runs");
+    }
+  });
+
+  test("is a file of its pipeline's folder, also where links lead", () => {
+    const own = path.join(folder, "own");
+    const reading = (step: string) => () => {
+      writeFileSync(
+        path.join(folder, "pipeline.yaml"),
+        `slo_ms: 10\nmodules:\n  - { id: 0, name: work, step: ${step}, takes: { x: ${FP} }, gives: { y: ${FP} } }\n`,
+      );
+      return readPipelineFile(path.dirname(folder), path.basename(folder));
+    };
+    const name = path.basename(folder);
+    symlinkSync("/etc/hostname", path.join(folder, "linked.mjs"));
+    expect(reading("./linked.mjs")).toThrow(
+      `${name}/pipeline.yaml:3: modules[0].step: of module 0 (work) must stay inside the pipeline's folder, also where links lead; was ./linked.mjs`,
+    );
+    expect(reading("./none.mjs")).toThrow("must be a file in the pipeline's folder; there is no ./none.mjs");
+    writeFileSync(`${own}.mjs`, "export default () => ({});");
+    expect(reading("./own.mjs")().read.file.modules[0]!.step).toBe("./own.mjs");
+    fake = new FakeServer([modelSpec()], [group(1)]);
+    return fake.start();
+  });
+});
+
+describe("a graph", () => {
+  /** n parts of [n, ...]: each goes through a model, is doubled where it is above 5, and all are joined. */
+  const PARTS = `
+queue: { parts_max: 4 }
+modules:
+  - { id: 0, name: cut, step: "./s.mjs#cut", takes: { x: ${FP} }, gives: { list: ${LIST}, row: ${FP} } }
+  - { id: 1, name: each, model: a, pres: [0], subs: [3, 2], fan_out: { module: cut, tensors: [list, row] }, inputs: { x: { module: cut, tensor: list } }, branch: { tensor: y, above: 5 } }
+  - { id: 2, name: double, step: "./s.mjs#double", pres: [1], takes: { v: ${FP}, row: ${FP} }, inputs: { v: { module: each, tensor: y }, row: { module: cut, tensor: row } }, gives: { y: ${FP} } }
+  - { id: 3, name: meet, model: b, pres: [1, 2], inputs: { x: [{ module: double, tensor: y }, { module: each, tensor: y }] } }
+  - { id: 4, name: join, step: "./s.mjs#sum", pres: [3], join: true, takes: { all: ${FP}, items: ${LIST} }, inputs: { all: { module: meet, tensor: y }, items: { module: meet, tensor: y } }, gives: { y: ${FP}, count: { datatype: INT32, shape: [1] } } }
+outputs: { y: { module: join, tensor: y }, count: { module: join, tensor: count } }
+`;
+  const STEPS = `
+export const cut = ({ x }) => ({
+  list: Array.from(x.data, (value) => ({ shape: [1, 1], data: [value] })),
+  row: x.data[0] === -1 ? { shape: [9, 1], data: new Float32Array(9) } : x,
+});
+export const double = ({ v, row }) => {
+  if (v.data[0] === 99) throw new Error("unlucky");
+  return { y: { shape: [1, 1], data: [v.data[0] + row.data[0]] } };
+};
+export const sum = ({ all, items }) => ({ y: all, count: { shape: [1], data: [items.length] } });
+`;
+
+  test("parts by data, each by its own way, joined in their order; there may be none", async () => {
+    await serve(PARTS, STEPS);
+    const count = ({ reply }: Ended): number => new Int32Array(new Uint8Array(reply!.outputs[1]!.data).buffer)[0]!;
+    const some = await infer([7, 1, 8, 5]);
+    expect(answer(some)).toEqual([14, 1, 16, 5]);
+    expect(count(some)).toBe(4);
+    const none = await infer([]);
+    expect(answer(none)).toEqual([]);
+    expect(none.reply!.outputs[0]!.shape).toEqual([0, 1]);
+    expect(count(none)).toBe(0);
+    expect(answer(await infer([6]))).toEqual([12]);
+    expect([await parts("each", "finished"), await parts("double", "finished")]).toEqual([5, 3]);
+    const many = await Promise.all(Array.from({ length: 30 }, (_, value) => infer([value, 1])));
+    for (const [value, each] of many.entries()) expect(answer(each)).toEqual([value > 5 ? 2 * value : value, 1]);
+  });
+
+  test("a part that fails ends its request by name and calls its siblings off; too many parts, and unlike ones, by name", async () => {
+    await serve(PARTS, STEPS);
+    const bad = await infer([99, 1, 2, 3]);
+    expect(bad.error).toMatchObject({ code: "internal", details: { reason: "model-error", module: "double" } });
+    expect(bad.error!.message).toBe("pipeline 'p': module 'double': step './s.mjs#double': the step failed: unlucky");
+    expect(await parts("join", "finished")).toBe(0);
+    const many = await infer([1, 2, 3, 4, 5]);
+    expect(many.error).toMatchObject({ code: "internal", details: { reason: "model-error", module: "each" } });
+    expect(many.error!.message).toBe(
+      "pipeline 'p': module 'each': a request must make at most 4 parts (queue.parts_max); makes 5 here",
+    );
+    const unlike = await infer([-1, 2]);
+    expect(unlike.error!.message).toBe(
+      "pipeline 'p': module 'each': fan_out: 'row' must have as many rows as 'list' (2); has 9",
+    );
+    expect(answer(await infer([1]))).toEqual([1]);
+  });
+
+  test("rows of the request itself are parts; too many are refused as the request comes", async () => {
+    const file = `
+queue: { parts_max: 2 }
+modules:
+  - { id: 0, name: each, model: a, fan_out: { tensors: [x] } }
+  - { id: 1, name: join, step: "./s.mjs#sum", pres: [0], join: true, takes: { all: ${FP}, items: ${LIST} }, inputs: { all: { module: each, tensor: y }, items: { module: each, tensor: y } }, gives: { y: ${FP}, count: { datatype: INT32, shape: [1] } } }
+`;
+    await serve(file, STEPS);
+    expect(answer(await infer([3, 4]))).toEqual([3, 4]);
+    expect(fake.pool.runs.flatMap(({ batch }) => batch.members.map(([x]) => x!.shape))).toEqual([
+      [1, 1],
+      [1, 1],
+    ]);
+    expect((await infer([3, 4, 5])).error).toMatchObject({ details: { module: "each", reason: "model-error" } });
+  });
+
+  test("a step routes by position; a position that is none fails its request", async () => {
+    const side = (id: number, add: number): string =>
+      `  - { id: ${id}, name: add${add}, step: "./s.mjs#add${add}", pres: [0], takes: { x: ${FP} }, inputs: { x: { tensor: x } }, gives: { y: ${FP} } }\n`;
+    const file = `
+modules:
+  - { id: 0, name: route, step: "./s.mjs#route", subs: [1, 2, 3], takes: { x: ${FP} }, gives: { way: { datatype: INT64, shape: [2] } }, branch: { tensor: way, element: 1 } }
+${side(1, 10)}${side(2, 20)}${side(3, 30)}  - { id: 4, name: meet, model: a, pres: [1, 2, 3], inputs: { x: [{ module: add10, tensor: y }, { module: add20, tensor: y }, { module: add30, tensor: y }] } }
+`;
+    await serve(
+      file,
+      `const add = (by) => ({ x }) => ({ y: { shape: [1, 1], data: [x.data[0] + by] } });
+export const [add10, add20, add30] = [add(10), add(20), add(30)];
+export const route = ({ x }) => ({ way: { shape: [2], data: [7, Number(x.data[0])] } });`,
+    );
+    for (const way of [0, 1, 2]) expect(answer(await infer([way]))).toEqual([way + 10 * (way + 1)]);
+    const lost = await infer([3]);
+    expect(lost.error!.message).toBe(
+      "pipeline 'p': module 'route': branch: element 1 of output 'way' must be a position of its subs, in [0, 2]; was 3",
+    );
+    expect(lost.error!.details).toMatchObject({ module: "route", reason: "model-error" });
+  });
+
+  test("what is soft and missing gives its default to its taker", async () => {
+    const file = `
+modules:
+  - { id: 0, name: maybe, step: ./s.mjs, soft: true, takes: { x: ${FP} }, gives: { y: ${FP} }, defaults: { y: { shape: [2, 1], data: [8, 9] } } }
+  - { id: 1, name: take, model: a, pres: [0], inputs: { x: { module: maybe, tensor: y } } }
+`;
+    await serve(file, "export default ({ x }) => { if (x.data[0] === 1) throw new Error('no'); return { y: x }; };");
+    expect(answer(await infer([4]))).toEqual([4]);
+    expect(answer(await infer([1]))).toEqual([8, 9]);
+    expect(await parts("maybe", "failed")).toBe(1);
+  });
+});
