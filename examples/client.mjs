@@ -46,8 +46,9 @@ export class Refused extends Error {
 }
 const ms = (us) => (us / 1000).toFixed(us < 10_000 ? 2 : 0);
 
-/** @param data typed array of the datatype, row-major, as long as the product of `shape`. */
+/** @param data typed array of the datatype, row-major, as long as the product of `shape`; of BYTES an array of text or Uint8Array. */
 export function tensor(name, datatype, shape, data) {
+  if (datatype === "BYTES") return { name, datatype, shape, data: packed(data) };
   const Type = ARRAYS[datatype];
   if (Type === undefined) throw new TypeError(`tensor '${name}': datatype ${datatype} is not one of this client's`);
   if (!(data instanceof Type)) throw new TypeError(`tensor '${name}': ${datatype} needs a ${Type.name}`);
@@ -55,6 +56,29 @@ export function tensor(name, datatype, shape, data) {
   if (data.length !== count)
     throw new RangeError(`tensor '${name}': shape [${shape}] holds ${count} elements, data has ${data.length}`);
   return { name, datatype, shape, data };
+}
+
+/** Elements of BYTES, a length of four bytes before each. */
+function packed(elements) {
+  return Buffer.concat(
+    elements.flatMap((element) => {
+      const bytes = Buffer.from(element);
+      const length = Buffer.alloc(4);
+      length.writeUInt32LE(bytes.length);
+      return [length, bytes];
+    }),
+  );
+}
+
+/** The same taken apart, as text. */
+function texts(bytes) {
+  const elements = [];
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + 4 + bytes.readUInt32LE(at);
+    elements.push(bytes.toString("utf8", at + 4, end));
+    at = end;
+  }
+  return elements;
 }
 
 const HELP = `  --http URL        where the HTTP door is (default http://127.0.0.1:8000)
@@ -248,6 +272,7 @@ const bytesOf = (data) => Buffer.from(data.buffer, data.byteOffset, data.byteLen
 
 /** Copies: the bytes of a message need not lie where a typed array may begin. */
 function typed(datatype, bytes) {
+  if (datatype === "BYTES") return texts(Buffer.from(bytes));
   const Type = ARRAYS[datatype];
   if (Type === undefined) throw new TypeError(`datatype ${datatype} is not one of this client's`);
   return new Type(new Uint8Array(bytes).buffer, 0, bytes.length / Type.BYTES_PER_ELEMENT);

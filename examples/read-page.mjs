@@ -2,11 +2,10 @@
 //
 //   node examples/read-page.mjs [--protocol http|grpc] [--timeout-ms 5000] [page.png]
 //
-// One request finds the lines; then every line is two requests, all lines at once.
+// One request to the pipeline models/ocr: it finds the lines, turns them upright and reads each, all under one deadline.
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import sharp from "sharp";
-import { connect, optionsFromArguments, runExample, showRefusal } from "./client.mjs";
-import { detectorInputs, pixels, readPage } from "./page.mjs";
+import { connect, optionsFromArguments, runExample, showRefusal, tensor } from "./client.mjs";
 
 await runExample(async () => {
   const options = optionsFromArguments("read-page.mjs [flags] [page.png]");
@@ -14,25 +13,14 @@ await runExample(async () => {
   const file = options.positionals[0] ?? fileURLToPath(new URL("page.png", import.meta.url));
   const timeoutMs = options.timeoutMs ?? 5000; // a page is read, not watched: time for a machine that does other things too
 
-  const latencies = {};
-  const infer = async (model, inputs, settings) => {
-    const answer = await client.infer(model, inputs, settings);
-    latencies[model] ??= [];
-    latencies[model].push(answer.ms);
-    return answer;
-  };
-  const startedAt = performance.now();
-  const lines = await readPage(file, infer, { timeoutMs });
-  const elapsed = performance.now() - startedAt;
-
-  for (const { text, confidence, upsideDown, refused } of lines)
-    if (refused) console.log(`      (a line was refused: ${refused.describe()})`);
-    else console.log(`${confidence.toFixed(2)}  ${text}${upsideDown ? "  (upside down)" : ""}`);
-  console.log(`\n${client.name}, deadline ${timeoutMs} ms a request; the page took ${elapsed.toFixed(0)} ms`);
-  for (const [model, times] of Object.entries(latencies))
-    console.log(`${model.padEnd(8)} ${times.length} requests, slowest ${Math.max(...times).toFixed(1)} ms`);
+  const image = tensor("image", "BYTES", [1], [readFileSync(file)]);
+  const { outputs, ms } = await client.infer("ocr", [image], { timeoutMs });
+  const { text, confidence, upside_down: upsideDown } = outputs;
+  for (const [line, words] of text.data.entries())
+    console.log(`${confidence.data[line].toFixed(2)}  ${words}${upsideDown.data[line] ? "  (upside down)" : ""}`);
+  console.log(`\n${client.name}, deadline ${timeoutMs} ms; the page took ${ms.toFixed(0)} ms`);
 
   console.log("\nthe page in a time in which its text cannot be found");
-  await showRefusal(client, "ocr-det", await detectorInputs(await pixels(sharp(file).removeAlpha())), 5);
+  await showRefusal(client, "ocr", [image], 5);
   client.close();
 });

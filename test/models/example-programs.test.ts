@@ -88,16 +88,6 @@ it("embed.mjs prints the similarities of its sentences and the refusal", async (
   );
 });
 
-it("read-page.mjs prints the lines of the page and the refusal", async () => {
-  const { status, stdout, stderr } = await run("read-page.mjs", ...patient());
-  expect(stderr).toBe("");
-  expect(status).toBe(0);
-  expect(stdout).toMatch(/Invoice 20231\n/);
-  expect(stdout).toMatch(/Please turn over {2}\(upside down\)\n/);
-  expect(stdout).toMatch(/ocr-rec +12 requests/);
-  expect(stdout).toMatch(/within 5 ms: refused/);
-});
-
 it("find-speech.mjs prints the segments and the refusal", async () => {
   const { status, stdout, stderr } = await run("find-speech.mjs", ...patient());
   expect(stderr).toBe("");

@@ -1,11 +1,11 @@
-// Reading a page with three models: where is text (ocr-det), which way up is it (ocr-cls), what does it say (ocr-rec).
+// The steps between the networks of PP-OCR: where is text (ocr-det), which way up is it (ocr-cls), what does it say (ocr-rec).
 // What the networks expect follows PaddleOCR: channels in the order blue, green, red; one scaling per network.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import sharp from "sharp";
-import { Refused, tensor } from "./client.mjs";
 
+const PIXELS_MAX = 40_000_000; // of a page
 const SIDE_MAX = 960; // the longer side of what the detector sees
 const TEXT_LEAST = 0.3; // a pixel's probability of text
 const BOX_LEAST = 0.6; // a box's mean probability
@@ -13,8 +13,8 @@ const BOX_SIDE_LEAST = 3; // pixels
 const BOX_GROWTH = 1.6; // the detector marks the core of a line: grown by area * BOX_GROWTH / circumference
 const LINE_HEIGHT = 48;
 const LINE_WIDTH_MAX = 960; // the widest bucket of ocr-rec
-const DIRECTION_WIDTH = 192;
-const UPSIDE_DOWN_LEAST = 0.9;
+const HEAD_WIDTH = 192; // of ocr-cls
+const UPSIDE_DOWN_LEAST = 0.9; // as pipeline.yaml has it
 
 const IMAGENET = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225] };
 const HALF = { mean: [0.5, 0.5, 0.5], deviation: [0.5, 0.5, 0.5] };
@@ -27,50 +27,37 @@ const alphabet = (() => {
   return ["", ...keys, " "];
 })();
 
-/**
- * Reads an image file. `infer(model, inputs, { timeoutMs })` is the client's, or anything that answers like it.
- * @returns lines in reading order: { text, confidence, box: { left, top, width, height }, upsideDown }; a line that the
- *   server refused has `refused` and no text, the others do not suffer
- */
-export async function readPage(file, infer, { timeoutMs } = {}) {
-  const page = await pixels(sharp(file).removeAlpha());
-  const boxes = await findText(page, infer, timeoutMs);
-  const lines = await Promise.all(
-    boxes.map((box) =>
-      readLine(page, box, infer, timeoutMs).catch((error) => {
-        if (!(error instanceof Refused)) throw error;
-        return { text: null, confidence: 0, box, upsideDown: false, refused: error };
-      }),
-    ),
-  );
-  return inReadingOrder(lines.filter((line) => line.text !== ""));
-}
-
-/** From top to bottom; what stands side by side, from left to right. */
-function inReadingOrder(lines) {
-  const rows = [];
-  for (const line of [...lines].sort((a, b) => a.box.top - b.box.top)) {
-    const row = rows.at(-1);
-    const middle = line.box.top + line.box.height / 2;
-    if (row && middle < row[0].box.top + row[0].box.height) row.push(line);
-    else rows.push([line]);
+/** An image file's bytes to pixels, and to what the detector sees. */
+export async function page({ image: { data } }) {
+  let whole;
+  try {
+    whole = await pixels(sharp(data[0], { limitInputPixels: PIXELS_MAX }).removeAlpha());
+  } catch (error) {
+    throw Object.assign(new Error(`the image cannot be read: ${error.message}`), { code: "invalid-argument" });
   }
-  return rows.flatMap((row) => row.sort((a, b) => a.box.left - b.box.left));
+  const shrink = Math.min(1, SIDE_MAX / Math.max(whole.width, whole.height));
+  const width = Math.max(32, Math.round((whole.width * shrink) / 32) * 32);
+  const height = Math.max(32, Math.round((whole.height * shrink) / 32) * 32);
+  const small = await pixels(image(whole).resize(width, height, { fit: "fill" }));
+  return {
+    pixels: { shape: [whole.height, whole.width, 3], data: whole.data },
+    x: { shape: [1, 3, height, width], data: planes(small, width, IMAGENET) },
+  };
 }
 
-/** The inputs of the detector, and how much the page was shrunk. */
-export async function detectorInputs(page) {
-  const shrink = Math.min(1, SIDE_MAX / Math.max(page.width, page.height));
-  const width = Math.max(32, Math.round((page.width * shrink) / 32) * 32);
-  const height = Math.max(32, Math.round((page.height * shrink) / 32) * 32);
-  const small = await pixels(image(page).resize(width, height, { fit: "fill" }));
-  return [tensor("x", "FP32", [1, 3, height, width], planes(small, width, IMAGENET))];
+/** Where text is, and what the other networks see of it. */
+export async function boxes({ pixels: { shape, data }, probability }) {
+  const whole = { data, height: shape[0], width: shape[1] };
+  const found = boxesOf(probability, whole);
+  const cuts = await Promise.all(found.map((box) => pixels(image(whole).extract(box))));
+  return {
+    boxes: { shape: [found.length, 4], data: found.flatMap(({ left, top, width, height }) => [left, top, width, height]) },
+    heads: await Promise.all(cuts.map(head)),
+    lines: await Promise.all(cuts.map(line)),
+  };
 }
 
-async function findText(page, infer, timeoutMs) {
-  const inputs = await detectorInputs(page);
-  const { outputs } = await infer("ocr-det", inputs, { timeoutMs });
-  const { shape, data } = outputs["sigmoid_0.tmp_0"];
+function boxesOf({ shape, data }, page) {
   const [height, width] = shape.slice(2);
   const [scaleX, scaleY] = [page.width / width, page.height / height];
   return regions(data, width, height).map((region) => {
@@ -116,48 +103,78 @@ function regions(probability, width, height) {
   return found;
 }
 
-async function readLine(page, box, infer, timeoutMs) {
-  const cut = await pixels(image(page).extract(box));
-  const direction = await infer("ocr-cls", await directionInputs(cut), { timeoutMs });
-  const upsideDown = direction.outputs["softmax_0.tmp_0"].data[1] > UPSIDE_DOWN_LEAST;
-  const { outputs } = await infer("ocr-rec", await lineInputs(cut, upsideDown), { timeoutMs });
-  return { ...decode(outputs["softmax_11.tmp_0"]), box, upsideDown };
-}
-
-async function directionInputs(cut) {
-  const width = Math.min(DIRECTION_WIDTH, Math.ceil((LINE_HEIGHT * cut.width) / cut.height));
-  const line = await pixels(image(cut).resize(width, LINE_HEIGHT, { fit: "fill" }));
-  return [tensor("x", "FP32", [1, 3, LINE_HEIGHT, DIRECTION_WIDTH], planes(line, DIRECTION_WIDTH, HALF))];
+/** The line's beginning, for the network that says which way up it is. */
+async function head(cut) {
+  const width = Math.min(HEAD_WIDTH, Math.ceil((LINE_HEIGHT * cut.width) / cut.height));
+  const small = await pixels(image(cut).resize(width, LINE_HEIGHT, { fit: "fill" }));
+  return { shape: [1, 3, LINE_HEIGHT, HEAD_WIDTH], data: planes(small, HEAD_WIDTH, HALF) };
 }
 
 /** The line at its own width, in eighths as the network counts: the server pads it to a bucket. */
-async function lineInputs(cut, upsideDown) {
+async function line(cut) {
   const natural = Math.max(16, Math.round((LINE_HEIGHT * cut.width) / cut.height / 8) * 8);
   const width = Math.min(LINE_WIDTH_MAX, natural);
-  const turned = upsideDown ? image(cut).rotate(180) : image(cut);
-  const line = await pixels(turned.resize(width, LINE_HEIGHT, { fit: "fill" }));
-  return [tensor("x", "FP32", [1, 3, LINE_HEIGHT, width], planes(line, width, HALF))];
+  const small = await pixels(image(cut).resize(width, LINE_HEIGHT, { fit: "fill" }));
+  return { shape: [1, 3, LINE_HEIGHT, width], data: planes(small, width, HALF) };
+}
+
+/** By 180 degrees: each plane from behind. */
+export function turn({ line: { shape, data } }) {
+  const plane = data.length / 3;
+  for (let channel = 0; channel < 3; channel += 1) data.subarray(channel * plane, (channel + 1) * plane).reverse();
+  return { line: { shape, data } };
 }
 
 /** Greedy CTC: the best class of each step, repeats joined, blanks left out. */
-function decode({ shape, data }) {
-  const [, steps, classes] = shape;
-  let [text, sum, count, before] = ["", 0, 0, 0];
+export function decode({ classes: { shape, data }, direction }) {
+  const [, steps, count] = shape;
+  let [text, sum, letters, before] = ["", 0, 0, 0];
   for (let step = 0; step < steps; step += 1) {
-    const row = data.subarray(step * classes, (step + 1) * classes);
+    const row = data.subarray(step * count, (step + 1) * count);
     let best = 0;
-    for (let c = 1; c < classes; c += 1) if (row[c] > row[best]) best = c;
+    for (let c = 1; c < count; c += 1) if (row[c] > row[best]) best = c;
     if (best !== 0 && best !== before) {
       text += alphabet[best];
       sum += row[best];
-      count += 1;
+      letters += 1;
     }
     before = best;
   }
-  return { text: text.trim(), confidence: count === 0 ? 0 : sum / count };
+  return {
+    text: { shape: [1], data: [text.trim()] },
+    confidence: { shape: [1], data: [letters === 0 ? 0 : sum / letters] },
+    upside_down: { shape: [1], data: [direction.data[1] > UPSIDE_DOWN_LEAST] },
+  };
 }
 
-export async function pixels(picture) {
+/** From top to bottom; what stands side by side, from left to right. Boxes that say nothing are left out. */
+export function lines({ boxes, text, confidence, upside_down }) {
+  const all = text.data.flatMap((bytes, index) => {
+    const [left, top, width, height] = boxes.data.subarray(4 * index, 4 * index + 4);
+    return bytes.length === 0 ? [] : [{ index, left, top, width, height }];
+  });
+  const order = inReadingOrder(all);
+  const shape = [order.length];
+  return {
+    boxes: { shape: [order.length, 4], data: order.flatMap(({ left, top, width, height }) => [left, top, width, height]) },
+    text: { shape, data: order.map(({ index }) => text.data[index]) },
+    confidence: { shape, data: order.map(({ index }) => confidence.data[index]) },
+    upside_down: { shape, data: order.map(({ index }) => upside_down.data[index]) },
+  };
+}
+
+function inReadingOrder(boxes) {
+  const rows = [];
+  for (const box of [...boxes].sort((a, b) => a.top - b.top)) {
+    const row = rows.at(-1);
+    const middle = box.top + box.height / 2;
+    if (row && middle < row[0].top + row[0].height) row.push(box);
+    else rows.push([box]);
+  }
+  return rows.flatMap((row) => row.sort((a, b) => a.left - b.left));
+}
+
+async function pixels(picture) {
   const { data, info } = await picture.toColourspace("srgb").raw().toBuffer({ resolveWithObject: true });
   if (info.channels !== 3) throw new RangeError(`the image must have 3 channels; has ${info.channels}`);
   return { data, width: info.width, height: info.height };
