@@ -56,9 +56,13 @@ export interface BoundPoint {
   readonly seed: number;
 }
 
-/** The part of requests that no scheduler exceeds at given rates, whatever it knows (capacity/in-time.ts). */
+/**
+ * The part of requests that no scheduler exceeds at given rates, whatever it knows (capacity/in-time.ts); with whole batches nearer
+ * to what can be had, and 50 times the work (capacity/priced).
+ */
 export interface InTimePoint {
   readonly kind: "in-time";
+  readonly batches?: "whole";
   readonly scenario: ScenarioFields;
   readonly seeds: readonly number[];
   readonly rates_rps: readonly number[];

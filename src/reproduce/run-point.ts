@@ -5,6 +5,7 @@ import { timeCoreRun } from "../capacity/core-throughput.js";
 import { gatheringBoundRps, leastBusy, leastUtilization } from "../capacity/gathering.js";
 import { type PeakGoodput, peakGoodput } from "../capacity/goodput.js";
 import { finishBound } from "../capacity/in-time.js";
+import { finishBoundPriced } from "../capacity/priced/in-time-priced.js";
 import { type RoughPeak, roughPeak } from "../capacity/rough-peak.js";
 import { staggeredCapacityRps } from "../capacity/scenario-goodput.js";
 import { knowingTimes, runKnowing } from "../capacity/times-known.js";
@@ -227,9 +228,10 @@ function runBound({ scenario: fields, seed }: BoundPoint): BoundResult {
   };
 }
 
-function runInTime({ scenario: fields, seeds, rates_rps: ratesRps }: InTimePoint): InTimeResult {
+function runInTime({ scenario: fields, batches, seeds, rates_rps: ratesRps }: InTimePoint): InTimeResult {
   const scenario = scenarioOf(fields);
-  return finishRates(ratesRps, seeds, (rateRps, seed) => finishBound(scenario, rateRps, seed));
+  const boundOf = batches === "whole" ? finishBoundPriced : finishBound;
+  return finishRates(ratesRps, seeds, (rateRps, seed) => boundOf(scenario, rateRps, seed));
 }
 
 function runTimesKnown({ scenario: fields, choice, seeds, rates_rps: ratesRps }: TimesKnownPoint): InTimeResult {

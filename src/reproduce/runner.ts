@@ -100,6 +100,7 @@ const ROUGH_RUNS = 6;
 
 /** A bound's work, in simulations; measured. */
 const IN_TIME_RUNS = 10;
+const WHOLE_BATCHES_RUNS = 500;
 /** Many kinds are weighed. */
 const TIMES_KNOWN_RUNS = 10;
 const BOUND_COST = 200_000;
@@ -124,7 +125,7 @@ export function costOf(point: Point): number {
             ? ROUGH_RUNS
             : SEARCH_RUNS
           : point.kind === "in-time"
-            ? IN_TIME_RUNS * point.rates_rps.length
+            ? (point.batches === "whole" ? WHOLE_BATCHES_RUNS : IN_TIME_RUNS) * point.rates_rps.length
             : point.kind === "times-known"
               ? TIMES_KNOWN_RUNS * point.rates_rps.length
               : point.kind === "sweep"

@@ -5,6 +5,7 @@ import { fig6 } from "./fig6.js";
 import { fig13 } from "./fig13.js";
 import { fig14 } from "./fig14.js";
 import { load } from "./load.js";
+import { reach } from "./reach/reach.js";
 import { sweep } from "./sweep.js";
 import { TABLES } from "./tables.js";
 import { VIEWS } from "./views.js";
@@ -18,4 +19,5 @@ export const ORLOJ_EXPERIMENTS: readonly Experiment[] = [
   load,
   sweep,
   constants,
+  reach,
 ];

@@ -47,6 +47,8 @@ export interface RowOptions {
   /** Of the scenario, beside those of the workload. */
   readonly fields?: ScenarioFields;
   readonly loads?: readonly number[];
+  /** Of the bound. */
+  readonly batches?: "whole";
 }
 
 export function rowOf(
@@ -56,7 +58,7 @@ export function rowOf(
   run: Run,
   options: RowOptions = {},
 ): Row {
-  const { loads = LOADS, fields = {} } = options;
+  const { loads = LOADS, fields = {}, batches } = options;
   const rateRps = fullRpsOf(workload);
   const rates_rps = loads.map((load) => Number((load * rateRps).toPrecision(6)));
   const scenario = scenarioOf(workload, slo, run, rateRps);
@@ -82,7 +84,13 @@ export function rowOf(
         },
       })),
     })),
-    bound: { kind: "in-time", scenario: { ...scenario, ...fields }, seeds: run.seeds, rates_rps },
+    bound: {
+      kind: "in-time",
+      scenario: { ...scenario, ...fields },
+      seeds: run.seeds,
+      rates_rps,
+      ...(batches === undefined ? {} : { batches }),
+    },
     known: PLUS_KNOWING.variants.map(({ choice }) => ({
       kind: "times-known",
       scenario: { ...scenario, ...fields },
