@@ -99,6 +99,8 @@ export class WindowQueue implements Queue {
   /** l(b) on the fastest accelerator present, and with the delays before it: what every plan but a grant's is made with. */
   private readonly fastUs: Float64Array;
   private readonly planUs: Float64Array;
+  /** The two of each size beside each other: what every arrival asks, in one line of memory. */
+  private readonly pairs: Float64Array;
   /** What the plan was made from. */
   private plannedScale = 0;
   private plannedVersion = 0;
@@ -134,13 +136,14 @@ export class WindowQueue implements Queue {
     core.offers.mayLeaveIdle[key] = options.idleDispatch ? 1 : 0;
     this.fastUs = new Float64Array(this.sizeMax + 2);
     this.planUs = new Float64Array(this.sizeMax + 2);
+    this.pairs = new Float64Array(2 * (this.sizeMax + 2));
     this.target = 1;
     this.isVain = options.idleDispatch && options.opens === "frontrun" && savingOf(spec.latency.execUs) < SAVING_MIN;
     this.plan();
   }
 
   get length(): number {
-    return this.waiting.length;
+    return this.pending.length + this.solo.length;
   }
 
   arrived(request: RequestHandle, at: number): void {
@@ -149,7 +152,7 @@ export class WindowQueue implements Queue {
   }
 
   joined(request: RequestHandle, at: number): void {
-    this.waiting.push(request);
+    this.pending.push(request, this.core.requests.dueAt[request]!);
     this.noted(request, at);
   }
 
@@ -328,7 +331,7 @@ export class WindowQueue implements Queue {
 
   /** Planned end of a batch of `size` that starts as soon as it can after `at`. */
   private endOf(size: number, at: number): number {
-    return at + this.planUs[size]! + this.aheadUs;
+    return at + this.pairs[2 * size + 1]! + this.aheadUs;
   }
 
   /** How long before its start a batch of `size` must be handed over: as BatchTimes says, from the delays of the plan (hot path). */
@@ -350,6 +353,8 @@ export class WindowQueue implements Queue {
       this.fastUs[size] = Math.ceil(execUs[size]! * accelerators.fastestScale);
       this.planUs[size] =
         this.fastUs[size]! + network.controlUs + size * network.dataUsPerRequest + this.options.slackUs;
+      this.pairs[2 * size] = this.fastUs[size]!;
+      this.pairs[2 * size + 1] = this.planUs[size]!;
     }
     this.target = this.computeTarget();
     const { sloUs } = this.spec;
@@ -417,7 +422,7 @@ export class WindowQueue implements Queue {
       return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
     if (size === this.sizeMax || size < this.pending.length - this.aside) return at;
     // One more request would need its data moved too.
-    const joinUs = options.slackUs + this.fastUs[size + 1]! + this.network.dataUsPerRequest;
+    const joinUs = options.slackUs + this.pairs[2 * size + 2]! + this.network.dataUsPerRequest;
     return this.pending.deadlineAt(this.aside) - joinUs - (this.plus?.opensBoostUs(size, this.target) ?? 0);
   }
 
@@ -426,7 +431,7 @@ export class WindowQueue implements Queue {
     const deadline = this.pending.deadlineAt(this.aside);
     return this.options.drop === "expired"
       ? deadline + this.leadUs(size) - this.leadUs(1)
-      : deadline - this.options.slackUs - this.fastUs[size]!;
+      : deadline - this.options.slackUs - this.pairs[2 * size]!;
   }
 
   private publish(at: number): void {
@@ -436,15 +441,15 @@ export class WindowQueue implements Queue {
     if (size === 0) return;
     const lead = this.leadUs(size) + this.decisionUs;
     const latestAt = this.latestAt(size);
+    const execUs = this.pairs[2 * size]!;
     offers.opensAt[key] = Math.max(at + lead, Math.min(this.opensAt(size, at), latestAt));
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
     offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0);
     // It stays 0 where no part of `deferred+` ever was.
     if (this.parts !== null)
-      offers.earlyExecUs[key] =
-        this.plus === null ? 0 : this.plus.earlyUnitUs(size, this.fastUs[size]!, this.fastUs[size + 1]!);
-    offers.execUs[key] = this.fastUs[size]!;
+      offers.earlyExecUs[key] = this.plus === null ? 0 : this.plus.earlyUnitUs(size, execUs, this.fastUs[size + 1]!);
+    offers.execUs[key] = execUs;
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;
     offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
