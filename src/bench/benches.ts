@@ -59,6 +59,14 @@ export const BENCHES: readonly Bench[] = [
     run: async (options) => (await import("./scheduling/distribution-bench.js")).benchDistribution(options),
   },
   {
+    name: "pard",
+    isFor: "what PARD costs a request: its double-ended queue, the broker's decision, the state planner",
+    isNotFor: "the latency of a server",
+    takes: "10 s",
+    isQuick: false,
+    run: async (options) => (await import("./scheduling/pard-bench.js")).benchPard(options),
+  },
+  {
     name: "simulate",
     isFor: "simulated requests per wall second with the whole report, as `rubato simulate` runs",
     isNotFor: "comparing policies: that is `rubato goodput`",

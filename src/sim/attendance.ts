@@ -1,13 +1,18 @@
 import type { ExpandedFault } from "../config/scenario/expand-faults.js";
-import type { ExpandedScenario } from "../config/scenario/expand-scenario.js";
+import { type ExpandedGroup, type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
 import { assertNever } from "../core/invariant.js";
 import { Fleet } from "./fleet.js";
+import { FollowingWorkers } from "./following-workers.js";
 import type { SimulatedGroup } from "./simulated-group.js";
 
-/** Which accelerators are there: from the start, by faults, by the autoscaler. They are numbered through all groups. */
+/** Which accelerators are there: from the start, by faults, by the autoscaler, by the rate. They are numbered through all groups. */
 export class Attendance {
   /** Null: the number of accelerators is not looked at. */
   readonly fleet: Fleet | null;
+  /** When `step` has something to do. */
+  nextAt: number;
+  /** By group; null: all its accelerators are there. */
+  private readonly following: readonly (FollowingWorkers | null)[];
   private readonly scenario: ExpandedScenario;
   private readonly groups: readonly SimulatedGroup[];
   private readonly isFailed: Uint8Array;
@@ -17,10 +22,12 @@ export class Attendance {
     this.groups = groups;
     this.isFailed = new Uint8Array(scenario.accelerators.length);
     this.fleet = this.createFleet();
+    this.following = groupsOf(scenario).map((group, index) => this.follow(group, index));
+    this.nextAt = this.soonest();
     scenario.accelerators.forEach((accelerator, id) => {
       const group = this.groupOf(id);
       group.accelerators.scale[id - group.first] = accelerator.scale;
-      if (accelerator.present && (this.fleet?.isWanted(id) ?? true)) this.join(id, 0);
+      if (accelerator.present && this.isWanted(id)) this.join(id, 0);
     });
   }
 
@@ -39,7 +46,7 @@ export class Attendance {
       case "recover":
       case "join":
         this.isFailed[id] = 0;
-        if (this.fleet?.isWanted(id) ?? true) this.join(id, at);
+        if (this.isWanted(id)) this.join(id, at);
         return;
       case "slow":
         // The scheduler is not told: it learns from measured batches.
@@ -48,6 +55,39 @@ export class Attendance {
       default:
         assertNever(fault.kind);
     }
+  }
+
+  /** A request, or a part of one, came to the model. */
+  cameTo(model: number): void {
+    this.following[this.scenario.models[model]!.group ?? 0]?.cameTo(model);
+  }
+
+  step(at: number): void {
+    if (this.fleet !== null && this.fleet.nextAt <= at) this.fleet.step(at);
+    for (const following of this.following) if (following !== null && following.nextAt <= at) following.step(at);
+    this.nextAt = this.soonest();
+  }
+
+  private soonest(): number {
+    return this.following.reduce(
+      (soonest, following) => Math.min(soonest, following?.nextAt ?? Number.POSITIVE_INFINITY),
+      this.fleet?.nextAt ?? Number.POSITIVE_INFINITY,
+    );
+  }
+
+  private isWanted(id: number): boolean {
+    const group = this.groupOf(id);
+    const following = this.following[this.groups.indexOf(group)]!;
+    return (this.fleet?.isWanted(id) ?? true) && (following?.isWanted(id - group.first) ?? true);
+  }
+
+  private follow({ first, workers }: ExpandedGroup, group: number): FollowingWorkers | null {
+    if (workers === undefined) return null;
+    const models = new Map([...this.scenario.models.entries()].filter(([, model]) => (model.group ?? 0) === group));
+    return new FollowingWorkers(workers, models, this.scenario.durationUs, {
+      join: (worker, at) => this.isFailed[first + worker] === 0 && this.join(first + worker, at),
+      leave: (worker, at) => this.leave(first + worker, at),
+    });
   }
 
   /** A scenario that autoscales has one group. */

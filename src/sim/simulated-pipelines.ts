@@ -31,6 +31,7 @@ export class SimulatedPipelines {
     lines: EventLines | null,
     truth: TrueTimes | null,
     seed: number,
+    onPart: (model: number) => void,
   ) {
     this.system = system;
     const rows = accountRows(scenario);
@@ -39,7 +40,7 @@ export class SimulatedPipelines {
     this.pipelines = scenario.pipelines!.map((pipeline, index) => {
       for (const { model } of pipeline.modules) this.isServed[model] = 1;
       const places = { row: rows.rowOfPipeline[index]!, firstModule: rows.rowOfModules[index]! };
-      const line = new SimulatedPipeline(pipeline, places, collector, lines, truth, seed);
+      const line = new SimulatedPipeline(pipeline, places, collector, lines, truth, seed, onPart);
       line.flow = system.addPipeline(
         {
           pipeline: new Pipeline(pipeline.modules),
@@ -123,6 +124,7 @@ function timesOf(scenario: ExpandedScenario): Required<ModuleTimes> {
 
 class SimulatedPipeline implements PipelineDriver {
   flow!: Flow;
+  private readonly onPart: (model: number) => void;
   private readonly pipeline: ExpandedPipeline;
   private readonly collector: OutcomeCollector;
   private readonly accounts: PipelineAccounts;
@@ -139,7 +141,9 @@ class SimulatedPipeline implements PipelineDriver {
     lines: EventLines | null,
     truth: TrueTimes | null,
     seed: number,
+    onPart: (model: number) => void,
   ) {
+    this.onPart = onPart;
     this.pipeline = pipeline;
     this.collector = collector;
     this.lines = lines;
@@ -189,6 +193,10 @@ class SimulatedPipeline implements PipelineDriver {
     const { flow, pipeline } = this;
     const { model } = pipeline.modules[flow.moduleOf(part)]!;
     return this.truth?.appOf(model, flow.tag[flow.requestOf(part)]!, flow.pathOf(part)) ?? 0;
+  }
+
+  partComes(part: Part): void {
+    this.onPart(this.pipeline.modules[this.flow.moduleOf(part)]!.model);
   }
 
   partRefused(part: Part, at: number): void {

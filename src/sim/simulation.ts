@@ -104,6 +104,7 @@ export class Simulation implements GroupSink {
             this.lines,
             this.truth,
             seed,
+            (model) => this.attendance.cameTo(model),
           );
     this.accounts = new BatchAccounts(this.collector, this.rows, rowOfKinds, this.pipelines);
     this.attendance = new Attendance(scenario, this.groups);
@@ -137,7 +138,7 @@ export class Simulation implements GroupSink {
       wakeAt = Math.max(now, wakeAt);
       const faultAt = nextFault < faults.length ? faults[nextFault]!.at : Number.POSITIVE_INFINITY;
       const arrivalAt = arrivals.at;
-      const fleetAt = this.fleet === null ? Number.POSITIVE_INFINITY : this.fleet.nextAt;
+      const fleetAt = this.attendance.nextAt;
       if (endAt <= arrivalAt && endAt <= wakeAt && endAt <= faultAt && endAt <= fleetAt) {
         if (endAt < Number.POSITIVE_INFINITY) {
           now = Math.max(now, endAt);
@@ -148,7 +149,7 @@ export class Simulation implements GroupSink {
         this.attendance.fault(faults[nextFault++]!, now);
       } else if (fleetAt <= arrivalAt && fleetAt <= wakeAt) {
         now = Math.max(now, fleetAt);
-        this.fleet!.step(now);
+        this.attendance.step(now);
       } else if (arrivalAt <= wakeAt) {
         now = Math.max(now, arrivalAt);
         const { model } = arrivals;
@@ -215,6 +216,7 @@ export class Simulation implements GroupSink {
   private arrive(model: number, app: number, sloUs: number, at: number): void {
     const tag = this.tags++;
     this.fleet?.countArrival(model);
+    this.attendance.cameTo(model);
     this.lines?.arrived(this.scenario.models[model]!.name, tag, at, at + sloUs);
     const { group, key } = this.routes[model]!;
     const traits = this.truth?.traitsOf(model, tag, app);

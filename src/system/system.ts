@@ -24,6 +24,8 @@ export interface Route {
 export interface PipelineDriver extends Omit<FlowDriver, "submit" | "callOff"> {
   /** App or class of the part, for its model. */
   kindOf(part: Part): number;
+  /** It comes to the queue of its module. */
+  partComes(part: Part): void;
   /** The part did not even get into the queue of its module: the only end that its scheduler does not tell of. */
   partRefused(part: Part, at: number): void;
 }
@@ -134,6 +136,7 @@ class Line implements FlowDriver {
     const scheduler = this.system.groups[group]!;
     const request = flow.requestOf(part);
     const deadline = flow.deadline[request]!;
+    this.driver.partComes(part);
     traits.kind = this.driver.kindOf(part);
     traits.dueBy = place.budgets.dueBy(module, at, deadline, flow.arrivalAt[request]!);
     this.states.came(module, at);

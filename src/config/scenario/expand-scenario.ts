@@ -6,6 +6,7 @@ import { ConfigError } from "../config-error.js";
 import { type PolicyOptions, validatePolicyOptions } from "../policy-options.js";
 import { profilerOptions } from "../profiler.js";
 import { IssueList, type Source, sourceOf } from "../source.js";
+import { type ExpandedWorkers, expandWorkers } from "../worker-rule.js";
 import { replayedApps } from "./apps/expand-apps.js";
 import {
   type ExpandedArrivals,
@@ -71,6 +72,8 @@ export interface ExpandedGroup {
   readonly policy: string;
   /** Valid for `policy`, defaults filled in. */
   readonly policyOptions: PolicyOptions;
+  /** Their number follows the rate; absent: all accelerators are there. */
+  readonly workers?: ExpandedWorkers;
 }
 
 export interface ExpandedScenario {
@@ -319,11 +322,15 @@ function expandNetwork(network: ScenarioNetwork | undefined): ExpandedNetwork {
   };
 }
 
+type WrittenGroup = NonNullable<Scenario["groups"]>[number];
+
 /** Options of policies are looked at when the models are known. */
 function expandGroups(scenario: Scenario, network: ExpandedNetwork): ExpandedGroup[] {
   const { policy } = scenario;
   let first = 0;
-  const written = scenario.groups ?? [{ name: "default", accelerators: scenario.accelerators! }];
+  const written: readonly WrittenGroup[] = scenario.groups ?? [
+    { name: "default", accelerators: scenario.accelerators! },
+  ];
   return written.map((group) => {
     const count = countOf(group.accelerators);
     const expanded: ExpandedGroup = {
@@ -333,6 +340,7 @@ function expandGroups(scenario: Scenario, network: ExpandedNetwork): ExpandedGro
       network: group.network === undefined ? network : expandNetwork(group.network),
       policy: group.policy ?? policy,
       policyOptions: {},
+      ...(group.workers === undefined ? {} : { workers: expandWorkers(group.workers, count) }),
     };
     first += count;
     return expanded;

@@ -15,6 +15,7 @@ export function checkScenario(scenario: Scenario, issues: IssueList): void {
     issues.add(["warmup_s"], `must be less than duration_s (${durationS}); was ${warmupS}`);
   }
   checkGroups(scenario, issues);
+  checkWorkers(scenario, issues);
   checkModels(scenario, issues);
   checkPipelines(scenario, issues);
   checkPlanning(scenario, issues);
@@ -245,6 +246,20 @@ function checkAutoscale(scenario: Scenario, issues: IssueList): void {
       `does not go with autoscale.dry_run false, which says who is there; was ${kind}`,
     );
   });
+}
+
+function checkWorkers({ groups = [] }: Scenario, issues: IssueList): void {
+  for (const [index, { accelerators, workers }] of groups.entries()) {
+    if (workers === undefined) continue;
+    const { initial, min } = workers;
+    const at = (field: string) => ["groups", index, "workers", field];
+    const count = countOf(accelerators);
+    const bound = `must be at most the ${count} accelerators of the group`;
+    if (min > count) issues.add(at("min"), `${bound}; was ${min}`);
+    if (initial === undefined) continue;
+    if (initial > count) issues.add(at("initial"), `${bound}; was ${initial}`);
+    if (initial < min) issues.add(at("initial"), `must be at least min (${min}); was ${initial}`);
+  }
 }
 
 /** Of all groups. */

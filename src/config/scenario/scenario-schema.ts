@@ -8,6 +8,7 @@ import { z } from "zod";
 import { POLICY_NAMES } from "../../policies/registry.js";
 import { autoscaleKeys } from "../autoscale.js";
 import { profilerKeys } from "../profiler.js";
+import { workersField } from "../worker-rule.js";
 import { apps, batchTime, planning, profiled } from "./apps/app-schema.js";
 import { nameSchema } from "./name.js";
 import { pipelines } from "./pipelines/pipeline-schema.js";
@@ -249,6 +250,7 @@ const groups = z
     z.strictObject({
       name: nameSchema.describe("Unique; what models[].group names."),
       accelerators,
+      workers: workersField.optional(),
       network: network.optional(),
       policy: policyName.optional().describe("Default: the scenario's, with its options. `--policy` overrides it."),
       policy_options: policyOptions.optional().describe("Options of the group's own policy."),
