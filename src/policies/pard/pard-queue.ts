@@ -85,7 +85,7 @@ export class PardQueue implements Queue {
     const worker = this.send(request, at);
     this.warn(this.core.requests.dueAt[request]!);
     if (worker !== NOWHERE) this.fill(worker, at);
-    this.publish(at, worker);
+    this.publish(at, worker === NOWHERE ? NO_ACCELERATOR : worker);
   }
 
   returned(request: RequestHandle, alone: boolean, at: number): void {
@@ -316,7 +316,7 @@ export class PardQueue implements Queue {
     const { key } = this;
     const isEmpty = this.length === 0;
     offers.size[key] = isEmpty ? 0 : 1;
-    offers.pin[key] = pin === NOWHERE ? NO_ACCELERATOR : pin;
+    offers.pin[key] = pin;
     if (!isEmpty) {
       offers.opensAt[key] = at;
       offers.leadUs[key] = 0;
