@@ -13,6 +13,7 @@ export class Attendance {
   nextAt: number;
   /** By group; null: all its accelerators are there. */
   private readonly following: readonly (FollowingWorkers | null)[];
+  private readonly isFollowing: boolean;
   private readonly scenario: ExpandedScenario;
   private readonly groups: readonly SimulatedGroup[];
   private readonly isFailed: Uint8Array;
@@ -23,6 +24,7 @@ export class Attendance {
     this.isFailed = new Uint8Array(scenario.accelerators.length);
     this.fleet = this.createFleet();
     this.following = groupsOf(scenario).map((group, index) => this.follow(group, index));
+    this.isFollowing = this.following.some((following) => following !== null);
     this.nextAt = this.soonest();
     scenario.accelerators.forEach((accelerator, id) => {
       const group = this.groupOf(id);
@@ -59,7 +61,7 @@ export class Attendance {
 
   /** A request, or a part of one, came to the model. */
   cameTo(model: number): void {
-    this.following[this.scenario.models[model]!.group ?? 0]?.cameTo(model);
+    if (this.isFollowing) this.following[this.scenario.models[model]!.group ?? 0]?.cameTo(model);
   }
 
   step(at: number): void {
