@@ -26,6 +26,7 @@ describe("lv: five modules in a row", () => {
   ] as const)("pard loses less than half of what %s loses, and wastes less than half", (policy, budget, options) => {
     const other = run(policy, budget, options);
     expect(other.arrived).toBe(pard.arrived);
+    expect(other.dropped === 0).toBe(policy === "naive");
     expect(badRate(pard)).toBeLessThan(badRate(other) / 2);
     expect(pard.invalid_rate).toBeLessThan(other.invalid_rate / 2);
   });
