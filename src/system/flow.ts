@@ -250,7 +250,7 @@ export class Flow {
     const joins = this.pipeline.joinsOf[module]!;
     for (const join of joins) this.awaits[frame * this.width + join]! += count;
     for (let number = 0; number < count; number++) {
-      const inner = this.addFrame(frame, mix(this.path[frame]!, module, number), number);
+      const inner = this.addFrame(frame, pathOfPart(this.path[frame]!, module, number), number);
       if (inner < 0) {
         this.end(request, DROPPED, DROP_QUEUE_FULL, module, at);
         return;
@@ -374,7 +374,7 @@ export class Flow {
 }
 
 /** A number for the part `number` of a fan-out within the part `path`: the same in every run, whatever is decided when. */
-function mix(path: number, module: number, number: number): number {
+export function pathOfPart(path: number, module: number, number: number): number {
   let hash = Math.imul(path ^ (module + 1), 0x01000193);
   hash = Math.imul(hash ^ (number + 1), 0x9e3779b1);
   return hash ^ (hash >>> 15);

@@ -5,18 +5,16 @@
 import { expect, test } from "vitest";
 import { expandScenario, groupsOf } from "../../src/config/scenario/expand-scenario.js";
 import { type ExpandedScenario, parseScenario } from "../../src/config/scenario/scenario.js";
-import { parsePipelineFile } from "../../src/config/server/pipelines/pipeline-file.js";
-import { durationUs, timeUs } from "../../src/core/time.js";
-import { profileOfEmulated } from "../../src/serve/models/model-profile.js";
-import { ModelTimes } from "../../src/serve/models/model-times.js";
-import { silentLog } from "../../src/serve/observation/log.js";
-import { Server } from "../../src/serve/server.js";
+import { durationUs } from "../../src/core/time.js";
+import { Draws, pick } from "../../src/sim/draws.js";
 import type { SimulatedEvent } from "../../src/sim/event-lines.js";
 import { simulate } from "../../src/sim/simulate.js";
 import { BUDGET_RULES } from "../../src/system/budget.js";
+import { pathOfPart } from "../../src/system/flow.js";
+import type { Tensor } from "../../src/wire/tensors/tensor.js";
 import { fp32, group, modelSpec } from "../fakes/fake-server.js";
-import { VirtualPool } from "../fakes/virtual-pool.js";
-import { VirtualClock } from "../support/virtual-clock.js";
+import { fp32 as fp32Rows } from "../support/specs.js";
+import { VirtualPipeline } from "../support/virtual-pipeline.js";
 
 const MODELS = [
   "{ name: a, group: left, profile: { alpha_ms: 2.013, beta_ms: 8.107 }, batch_max: 12 }",
@@ -24,15 +22,79 @@ const MODELS = [
   "{ name: c, group: right, profile: { alpha_ms: 3.047, beta_ms: 2.211 }, batch_max: 12 }",
   "{ name: d, group: left, profile: { alpha_ms: 0.519, beta_ms: 3.059 }, batch_max: 12 }",
 ];
-const CHAIN = ["{ id: 0, name: first, model: a }", "{ id: 1, name: second, model: b, pres: [0], INPUT }"];
-const DIAMOND = [
-  "{ id: 0, name: split, model: a }",
-  "{ id: 1, name: up, model: b, pres: [0], INPUT }",
-  "{ id: 2, name: down, model: c, pres: [0], INPUT }",
-  "{ id: 3, name: merge, model: d, pres: [1, 2], INPUT }",
-];
+/** A module: what the scenario says of it, and what the repository does where that is more. */
+interface Written {
+  readonly simulated: string;
+  readonly live: string;
+}
+/** @param live in place of INPUT. */
+const written = (module: string, simulated = "", live = INPUT): Written => ({
+  simulated: `{ ${module}${simulated === "" ? "" : `, ${simulated}`} }`,
+  live: `{ ${module}${live === "" ? "" : `, ${live}`} }`,
+});
 /** Of a live pipeline; the request's own goes to all. */
 const INPUT = "inputs: { x: { tensor: x } }";
+const CHAIN = [written("id: 0, name: first, model: a", "", ""), written("id: 1, name: second, model: b, pres: [0]")];
+const DIAMOND = [
+  written("id: 0, name: split, model: a", "", ""),
+  written("id: 1, name: up, model: b, pres: [0]"),
+  written("id: 2, name: down, model: c, pres: [0]"),
+  written("id: 3, name: merge, model: d, pres: [1, 2]"),
+];
+/** What the simulator draws, the live request brings: rows of `parts`, the position in `way`. */
+const COUNTS = [0, 1, 2, 5];
+const WAYS = [0.3, 0.7];
+const OF_PART = "inputs: { x: { tensor: parts } }";
+const FAN_OUT = [
+  written("id: 0, name: split, model: a", "", INPUT),
+  written(
+    "id: 1, name: each, model: b, pres: [0]",
+    `fan_out: { counts: [${COUNTS}] }`,
+    `fan_out: { tensors: [parts] }, ${OF_PART}`,
+  ),
+  written("id: 2, name: then, model: c, pres: [1]", "", OF_PART),
+  written("id: 3, name: join, model: d, pres: [2], join: true"),
+];
+/** The first request goes down: queues come with their first request, and equal ones are asked in their order. */
+const BRANCH = [
+  written(
+    "id: 0, name: choose, model: a, subs: [1, 2]",
+    `branch: [${WAYS}]`,
+    "inputs: { x: { tensor: way } }, branch: { tensor: y }",
+  ),
+  written("id: 1, name: up, model: c, pres: [0]"),
+  written("id: 2, name: down, model: b, pres: [0]"),
+  written("id: 3, name: merge, model: d, pres: [1, 2]"),
+];
+/** Each part by its own way: the value of its row. */
+const PARTS_THAT_BRANCH = [
+  written("id: 0, name: split, model: a", "", INPUT),
+  written(
+    "id: 1, name: each, model: b, pres: [0], subs: [2, 3]",
+    `fan_out: { counts: [${COUNTS}] }, branch: [${WAYS}]`,
+    `fan_out: { tensors: [parts] }, ${OF_PART}, branch: { tensor: y }`,
+  ),
+  written("id: 2, name: more, model: c, pres: [1]", "", OF_PART),
+  written("id: 3, name: join, model: d, pres: [1, 2], join: true"),
+];
+/** A step is to the simulator a model without batches on accelerators of its own. */
+const STEP_TIMES = { s: 4.127, t: 2.603 };
+const step = (name: keyof typeof STEP_TIMES, takes = "x: { datatype: FP32, shape: [-1, 1] }"): string =>
+  `step: ./s.mjs, time_ms: ${STEP_TIMES[name]}, takes: { ${takes} }, gives: { y: { datatype: FP32, shape: [-1, 1] } }`;
+const STEPS = [
+  written("id: 0, name: cut", "model: s", `${step("s")}`),
+  written(
+    "id: 1, name: each, model: b, pres: [0]",
+    `fan_out: { counts: [${COUNTS}] }`,
+    `fan_out: { tensors: [parts] }, ${OF_PART}`,
+  ),
+  written("id: 2, name: turn, pres: [1]", "model: t", `${step("t")}, ${OF_PART}`),
+  written("id: 3, name: join, model: d, pres: [2], join: true"),
+];
+const STEP_MODELS = Object.entries(STEP_TIMES).map(
+  ([name, ms]) => `{ name: ${name}, group: steps, profile: { alpha_ms: 0, beta_ms: ${ms} }, batch_max: 1 }`,
+);
+const STEP_THREADS = 2;
 
 interface End {
   readonly outcome: string;
@@ -46,14 +108,17 @@ const endOf = (outcome: string, reason: string, afterUs: number): End => ({
   afterUs: outcome === "late" ? -1 : afterUs,
 });
 
-function scenarioOf(modules: readonly string[], budget: string, policy: string, rateRps: number): ExpandedScenario {
-  const written = modules.map((module) => `      - ${module.replace(", INPUT", "")}`).join("\n");
-  const models = MODELS.slice(0, modules.length)
+function scenarioOf(modules: readonly Written[], budget: string, policy: string, rateRps: number): ExpandedScenario {
+  const lines = modules.map(({ simulated }) => `      - ${simulated}`).join("\n");
+  const hasSteps = modules.some(({ live }) => live.includes("step:"));
+  const models = [...MODELS, ...(hasSteps ? STEP_MODELS : [])]
+    .filter((model) => modules.some(({ simulated }) => simulated.includes(`model: ${/name: (\w)/.exec(model)![1]}`)))
     .map((model) => `  - ${model}`)
     .join("\n");
+  const steps = hasSteps ? `, { name: steps, accelerators: ${STEP_THREADS}, policy: eager }` : "";
   return expandScenario(
     parseScenario(`
-groups: [{ name: left, accelerators: 2 }, { name: right, accelerators: 2 }]
+groups: [{ name: left, accelerators: 2 }, { name: right, accelerators: 2 }${steps}]
 models:
 ${models}
 pipelines:
@@ -61,7 +126,7 @@ pipelines:
     slo_ms: 120
     budget: ${budget}
     modules:
-${written}
+${lines}
 arrivals: { process: poisson, rate_rps: ${rateRps} }
 duration_s: 6
 network: { control_us: 0, data_us_per_request: 0, response_us: 0 }
@@ -85,121 +150,110 @@ function simulated(scenario: ExpandedScenario): { arrivals: number[]; ends: End[
 
 async function live(
   scenario: ExpandedScenario,
-  modules: readonly string[],
+  modules: readonly Written[],
   budget: string,
   policy: string,
   arrivals: readonly number[],
 ): Promise<End[]> {
-  // A deadline's alarm comes after what happens at its moment, as in the simulator.
-  const clock = new VirtualClock({ lateUs: () => 1 });
   const groups = groupsOf(scenario).map(({ name, count }) =>
     group(count, { name, ...(policy === "pard" ? { policy: { name: policy, options: {} } } : {}) }),
   );
-  const times = new Map<string, ModelTimes>();
-  const specs = scenario.models.map(({ name, group: index = 0, sloUs, batchSizeMax, execUs }) => {
-    const spec = modelSpec({
-      name,
-      group: groups[index]!.name,
-      batchSizeMax,
-      sloUs,
-      // A group's own policy is that of all its models.
-      policy: policy === "pard" ? "eager" : policy,
-      policyOptions: policy === "deferred" ? { idle_dispatch: false } : {},
-      emulated: { alphaMs: 0, betaMs: 0, tableMs: [...execUs.slice(1, batchSizeMax + 1)].map((us) => us / 1000) },
-    });
-    times.set(name, new ModelTimes(spec, profileOfEmulated(spec)));
-    return spec;
-  });
-  const exec = (name: string, size: number): number =>
-    scenario.models.find((model) => model.name === name)!.execUs[size]!;
-  const file = `slo_ms: 120\nbudget: ${budget}\nmodules:\n${modules.map((each) => `  - ${each.replace("INPUT", INPUT)}`).join("\n")}\n`;
-  let broken: unknown = null;
-  const server = new Server({
-    clock,
-    pool: new VirtualPool(clock, groups, exec),
-    log: silentLog(),
-    tracer: null,
-    slots: 1 << 15,
-    retriesMax: 1,
-    eventLog: null,
-    modelControl: "none",
-    network: { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 },
-    policyDefaults: { idle_dispatch: false, rate_window_s: 5, timer_slack_us: 0, isolation: false },
-    onBroken: (error) => {
-      broken = error;
-    },
-    models: {
-      names: () => specs.map(({ name }) => name),
-      read: (name) => [specs.find((spec) => spec.name === name)!],
-      times: async ({ name }) => times.get(name)!,
-    },
-    pipelines: {
-      pipelines: () => ["p"],
-      isPipeline: (name) => name === "p",
-      readPipeline: () => ({ folder: "", read: parsePipelineFile(file, "p/pipeline.yaml") }),
-    },
-  });
-  const started = server.start();
-  await clock.run(clock.now() + 1000);
-  await started;
+  const specs = scenario.models
+    .filter(({ name }) => !(name in STEP_TIMES))
+    .map(({ name, group: index = 0, sloUs, batchSizeMax, execUs }) =>
+      modelSpec({
+        name,
+        group: groups[index]!.name,
+        batchSizeMax,
+        sloUs,
+        // A group's own policy is that of all its models.
+        policy: policy === "pard" ? "eager" : policy,
+        policyOptions: policy === "deferred" ? { idle_dispatch: false } : {},
+        emulated: { alphaMs: 0, betaMs: 0, tableMs: [...execUs.slice(1, batchSizeMax + 1)].map((us) => us / 1000) },
+      }),
+    );
+  const file = `slo_ms: 120\nbudget: ${budget}\nsteps: { threads: ${STEP_THREADS} }\nmodules:\n${modules.map((each) => `  - ${each.live}`).join("\n")}\noutputs: { y: { module: ${lastOf(modules)}, tensor: y } }\n`;
+  const world = new VirtualPipeline(groups, specs, file);
+  const { clock } = world;
+  await world.start();
+  const bring = bringing(scenario);
   const startAt = clock.now() + 1000;
   const ends: End[] = [];
   const input = fp32("x", 1, 7);
   for (const [request, at] of arrivals.entries())
     clock.in(startAt + at - clock.now(), () => {
-      const receivedAt = clock.now();
-      expect(receivedAt).toBe(startAt + at);
+      expect(clock.now()).toBe(startAt + at);
       const over = (outcome: string, reason: string): void => {
         expect(ends[request]).toBeUndefined();
-        ends[request] = endOf(outcome, reason, clock.now() - receivedAt);
+        ends[request] = endOf(outcome, reason, clock.now() - startAt - at);
       };
-      server.infer(
-        {
-          model: "p",
-          version: "",
-          id: "",
-          inputs: [input],
-          outputs: [],
-          receivedAt: timeUs(receivedAt),
-          timeoutUs: null,
-          transportDeadlineAt: null,
-          parameters: {},
-          traceparent: null,
-          byteLength: 4,
-        },
-        {
-          onReply: ({ outputs }) => {
-            expect(outputs[0]!.data).toBe(input.data);
-            over("finished", "");
-          },
-          onError: ({ details }) => {
-            expect(details.module).toBeDefined();
-            expect(details.deadlineUs).toBe(durationUs(120_000));
-            if (details.reason === "late") over("late", "");
-            else over("dropped", details.reason!);
-          },
-        },
+      const brought = bring(request).filter(
+        ({ name }) => file.includes(`tensor: ${name} `) || file.includes(`[${name}]`),
       );
+      world.ask([input, ...brought], (reply, error) => {
+        if (reply !== null) {
+          expect(reply.outputs[0]!.data).toBe(input.data);
+          over("finished", "");
+          return;
+        }
+        const { details } = error!;
+        expect(details.module).toBeDefined();
+        expect(details.deadlineUs).toBe(durationUs(120_000));
+        if (details.reason === "late") over("late", "");
+        else over("dropped", details.reason!);
+      });
     });
-  await clock.run(startAt + 20_000_000);
-  expect(broken).toBeNull();
-  expect(server.pipelines.live).toBe(0);
-  expect(server.driver.requests.count).toBe(0);
+  await world.end(startAt + 20_000_000);
   return ends;
+}
+
+const lastOf = (modules: readonly Written[]): string => /name: (\w+)/.exec(modules.at(-1)!.live)![1]!;
+
+/** What the data of a request decides, as the simulator draws it. */
+function bringing(scenario: ExpandedScenario): (request: number) => Tensor[] {
+  const modules = scenario.pipelines![0]!.modules;
+  const draws = modules.map(({ name }) => new Draws(scenario.seed, `ways/p/${name}`));
+  const drawn = (module: number, request: number, path: number): number => draws[module]!.uniform(request, path);
+  const opener = modules.findIndex(({ parts }) => parts !== undefined);
+  const fork = modules.findIndex(({ ways }) => ways !== undefined);
+  const wayOf = (request: number, path: number): number =>
+    fork < 0 ? 0 : pick(modules[fork]!.ways!, drawn(fork, request, path));
+  return (request) => {
+    const { counts, cumulative } = modules[opener]?.parts ?? { counts: [0], cumulative: Float64Array.of(1) };
+    const count = counts[opener < 0 ? 0 : pick(cumulative, drawn(opener, request, 0))]!;
+    const parts = Array.from({ length: count }, (_, part) => wayOf(request, pathOfPart(0, opener, part)));
+    return [fp32Rows("parts", [count, 1], parts), fp32("way", 1, wayOf(request, 0))];
+  };
 }
 
 const SHAPES = [
   { shape: "chain", modules: CHAIN, ratesRps: [150, 450, 900] },
   { shape: "split and merge", modules: DIAMOND, ratesRps: [150, 450] },
+  { shape: "parts by data", modules: FAN_OUT, ratesRps: [100, 230] },
+  { shape: "either way", modules: BRANCH, ratesRps: [150, 900] },
+  { shape: "parts by either way", modules: PARTS_THAT_BRANCH, ratesRps: [100, 600] },
+  { shape: "steps between", modules: STEPS, ratesRps: [100, 400] },
 ];
 /**
  * A part that is dropped as it comes calls its sibling off at that moment in the simulator; in the server a turn later, when the
  * sibling may have made a batch full. That is rare but where a queue is given more than its share under `deferred`, far past capacity,
- * and where parts are refused at the door.
+ * and where parts are refused at the door. Parts of one fan-out are siblings in one queue: `pard` and `worst` refuse them so, and at 250
+ * requests/s 15 of 1,488 end otherwise under `deferred` with `share`, below that none.
  */
-const isTied = (shape: string, budget: string, policy: string): boolean =>
-  shape !== "chain" &&
-  (budget === "overload" || (policy === "deferred" && !["share", "measured", "worst"].includes(budget)));
+const isTied = (shape: string, budget: string, policy: string): boolean => {
+  if (shape === "chain") return false;
+  if (budget === "overload" || (PARTED.includes(shape) && policy === "pard")) return true;
+  const isClose = ["share", "measured", ...(PARTED.includes(shape) ? [] : ["worst"])].includes(budget);
+  return policy === "deferred" && !isClose;
+};
+const PARTED = ["parts by data", "parts by either way", "steps between"];
+/** Who waits for a thread in vain is given up by an ordinary alarm, which rings 1 µs late here: what follows from it may be, too. */
+function expectAlmost(found: readonly End[], ends: readonly End[]): void {
+  const ways = (all: readonly End[]) => all.map(({ outcome, reason }) => [outcome, reason]);
+  expect(ways(found)).toEqual(ways(ends));
+  for (const [request, { afterUs }] of ends.entries())
+    expect(Math.abs(found[request]!.afterUs - afterUs), `request ${request}`).toBeLessThanOrEqual(1);
+}
 const CASES = SHAPES.flatMap((shape) =>
   BUDGET_RULES.flatMap((budget) =>
     ["deferred", "eager", "pard"].flatMap((policy) =>
@@ -216,7 +270,9 @@ test.each(CASES)(
       const scenario = scenarioOf(modules, budget, policy, rateRps);
       const { arrivals, ends } = simulated(scenario);
       expect(ends.length).toBeGreaterThan(500);
-      expect(await live(scenario, modules, budget, policy, arrivals)).toEqual(ends);
+      const found = await live(scenario, modules, budget, policy, arrivals);
+      if (modules === STEPS) expectAlmost(found, ends);
+      else expect(found).toEqual(ends);
       others += ends.filter(({ outcome }) => outcome !== "finished").length;
     }
     expect(others).toBeGreaterThan(10);

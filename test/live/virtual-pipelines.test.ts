@@ -11,7 +11,15 @@ const PARTS = 4;
 const MS = 1000;
 const GRAIN_US = 3 * MS;
 
-const seen = { replies: 0, modules: new Set<string>(), reasons: new Set<string>() };
+const seen = {
+  replies: 0,
+  modules: new Set<string>(),
+  reasons: new Set<string>(),
+  /** Of modules that are steps. */
+  ofSteps: new Set<string>(),
+  /** What pipelines have that answered well. */
+  kinds: new Set<string>(),
+};
 
 async function check(seed: number): Promise<void> {
   const world = new VirtualServer(seed, true);
@@ -51,12 +59,17 @@ async function checkCounts(world: VirtualServer): Promise<void> {
   expect(all, "finished + late + dropped + failed").toBe(count(isRequest));
   expect(ended.get("finished") ?? 0, "finished").toBe(count(({ end }) => end === "reply"));
   expect(ended.get("dropped: cancelled") ?? 0, "cancelled").toBe(count(({ end }) => end === "cancelled"));
-  for (const { end, reason, details } of whole) {
-    if (end === "reply") seen.replies++;
+  for (const { end, reason, details, text } of whole) {
+    if (end === "reply") {
+      seen.replies++;
+      for (const kind of ["step:", "fan_out:", "branch:", "join:"])
+        if (world.pipeline.includes(kind)) seen.kinds.add(kind);
+    }
     if (end !== "error") continue;
     expect(details.module, reason).toMatch(/^s\d$/);
     seen.modules.add(details.module!);
     seen.reasons.add(reason);
+    if (text.includes(": step './s.mjs': ")) seen.ofSteps.add(reason);
   }
   const models = await world.counted();
   const requests = [...models.ended.values()].reduce((sum, each) => sum + each, 0);
@@ -75,6 +88,10 @@ describe("pipelines of the live server in virtual time", () => {
   it("in all ways", () => {
     expect(seen.replies).toBeGreaterThan(1000);
     expect([...seen.modules].sort()).toEqual(["s0", "s1", "s2", "s3", "s4"]);
+    expect(seen.kinds.size).toBe(4);
+    expect([...seen.ofSteps]).toEqual(
+      expect.arrayContaining(["infeasible", "late", "queue-full", "model-error", "worker-hung", "worker-crashed"]),
+    );
     expect([...seen.reasons]).toEqual(
       expect.arrayContaining([
         "expired",

@@ -15,6 +15,7 @@ import { stream, type Uniform } from "../../src/sim/random.js";
 import { BUDGET_RULES } from "../../src/system/budget.js";
 import { type ErrorDetails, ServingError } from "../../src/wire/serving-error.js";
 import { fp32, group, modelSpec } from "../fakes/fake-server.js";
+import { type StepFate, VirtualSteps } from "../fakes/virtual-steps.js";
 import { NO_FAULTS, type Poison, poisoned, VirtualWorkers, type WorkerFaults } from "../fakes/virtual-workers.js";
 import { VirtualClock } from "./virtual-clock.js";
 
@@ -27,6 +28,8 @@ export interface Call {
   readonly deadlineAt: number;
   end: "open" | "reply" | "error" | "cancelled" | "refused" | "wrong";
   reason: string;
+  /** Of an error. */
+  text: string;
   endedAt: number;
   /** Things that its client was told. */
   told: number;
@@ -42,6 +45,8 @@ export class VirtualServer {
   readonly specs: ModelSpec[];
   readonly groups: readonly AcceleratorGroupSpec[];
   readonly pool: ProcessPool;
+  /** Its file. */
+  readonly pipeline: string;
   broken: unknown = null;
   private readonly stalls: { readonly from: number; readonly to: number }[] = [];
   private readonly faults: WorkerFaults;
@@ -77,7 +82,8 @@ export class VirtualServer {
     const emulated = drawModels(shape, this.groups).map(({ spec, twin }) =>
       this.isProfiled ? { twin, spec: { ...spec, ...LOOSE } } : { twin, spec },
     );
-    const pipeline = drawPipeline(stream(seed, "pipeline"), emulated.length);
+    this.pipeline = drawPipeline(stream(seed, "pipeline"), emulated.length);
+    const fate = drawFate(stream(seed, "steps"));
     this.specs = emulated.map(({ spec }) => spec);
     const times = new Map(emulated.map(({ spec, twin }) => [spec.name, new ModelTimes(spec, profileOfEmulated(twin))]));
     this.workers = new VirtualWorkers(this.clock, stream(seed, "workers"), ({ name }, size) =>
@@ -116,8 +122,9 @@ export class VirtualServer {
       pipelines: {
         pipelines: () => (hasPipeline ? [PIPELINE] : []),
         isPipeline: (name) => hasPipeline && name === PIPELINE,
-        readPipeline: () => ({ folder: "", read: parsePipelineFile(pipeline, "p/pipeline.yaml") }),
+        readPipeline: () => ({ folder: "", read: parsePipelineFile(this.pipeline, "p/pipeline.yaml") }),
       },
+      stepPools: ({ steps: { threads } }, steps) => new VirtualSteps(threads, steps, this.clock, fate),
     });
   }
 
@@ -193,6 +200,7 @@ export class VirtualServer {
       deadlineAt: receivedAt + (timeoutUs ?? own),
       end: "open",
       reason: "",
+      text: "",
       endedAt: -1,
       told: 0,
       details: {},
@@ -232,6 +240,7 @@ export class VirtualServer {
           },
           onError: (error) => {
             call.details = error.details;
+            call.text = error.message;
             over("error", error.details.reason ?? error.code);
           },
         },
@@ -381,28 +390,92 @@ function drawModels(draw: Uniform, groups: readonly AcceleratorGroupSpec[]): { s
 export const PIPELINE = "p";
 const PIPELINE_SLO_MS = 150;
 
-/** Modules over the models, some of which meet again; each passes on what it got. */
+/** Modules over the models and steps; each passes on what it got. */
 function drawPipeline(draw: Uniform, models: number): string {
+  const graph = draw();
+  const { modules, last } =
+    graph < 0.4 ? drawGraph(draw, models) : graph < 0.7 ? drawParts(draw, models) : drawBranch(draw, models);
+  return [
+    `slo_ms: ${PIPELINE_SLO_MS}`,
+    `budget: ${BUDGET_RULES[Math.floor(draw() * BUDGET_RULES.length)]}`,
+    `queue: { requests_max: ${draw() < 0.3 ? 3 : 1000}, bytes_max: ${draw() < 0.3 ? 60 : 1_000_000}, parts_max: ${draw() < 0.3 ? 2 : 100} }`,
+    `steps: { threads: ${1 + Math.floor(draw() * 2)}, queue_max: ${draw() < 0.3 ? 2 : 1000}, timeout_ms: 20 }`,
+    "modules:",
+    ...modules.map((module, id) => `  - { id: ${id}, name: s${id}, ${module} }`),
+    `outputs: { y: { module: s${last}, tensor: y } }`,
+    "",
+  ].join("\n");
+}
+
+interface DrawnModules {
+  readonly modules: readonly string[];
+  readonly last: number;
+}
+
+/** Some of which meet again. */
+function drawGraph(draw: Uniform, models: number): DrawnModules {
   const count = 1 + Math.floor(draw() * 5);
   const soft: boolean[] = [];
-  const lines = Array.from({ length: count }, (_, id) => {
+  const modules = Array.from({ length: count }, (_, id) => {
     const pres = new Set(id === 0 ? [] : [Math.floor(draw() * id), Math.floor(draw() * id)]);
     const [pre] = pres;
     soft.push(id < count - 1 && draw() < 0.2);
     const from = pre === undefined || soft[pre] ? "" : `module: s${pre}, `;
     const tensor = from === "" ? "x" : "y";
-    const model = `m${Math.floor(draw() * models)}`;
-    return `  - { id: ${id}, name: s${id}, model: ${model}, pres: [${[...pres]}], soft: ${soft[id]}, inputs: { x: { ${from}tensor: ${tensor} } } }`;
+    return `${drawRun(draw, models)}, pres: [${[...pres]}], soft: ${soft[id]}, inputs: { x: { ${from}tensor: ${tensor} } }`;
   });
-  return [
-    `slo_ms: ${PIPELINE_SLO_MS}`,
-    `budget: ${BUDGET_RULES[Math.floor(draw() * BUDGET_RULES.length)]}`,
-    `queue: { requests_max: ${draw() < 0.3 ? 3 : 1000}, bytes_max: ${draw() < 0.3 ? 60 : 1_000_000} }`,
-    "modules:",
-    ...lines,
-    `outputs: { y: { module: s${count - 1}, tensor: y } }`,
-    "",
-  ].join("\n");
+  return { modules, last: count - 1 };
+}
+
+/** Each row of the request by itself, put together again. */
+function drawParts(draw: Uniform, models: number): DrawnModules {
+  const from = (module: number): string => `inputs: { x: { module: s${module}, tensor: y } }`;
+  const run = (): string => drawRun(draw, models);
+  return {
+    modules: [
+      `${run()}, inputs: { x: { tensor: x } }`,
+      `${run()}, pres: [0], fan_out: { module: s0, tensors: [y] }, ${from(0)}`,
+      `${run()}, pres: [1], ${from(1)}`,
+      `${run()}, pres: [2], join: true, ${from(2)}`,
+    ],
+    last: 3,
+  };
+}
+
+/** One of two ways by the value of the request, in parts or as a whole; what is soft may be missing there. */
+function drawBranch(draw: Uniform, models: number): DrawnModules {
+  const run = (): string => drawRun(draw, models);
+  const inParts = draw() < 0.5;
+  const parts = inParts ? ", fan_out: { tensors: [x] }" : "";
+  const soft = draw() < 0.3 ? ", soft: true, defaults: { y: { shape: [1, 1], value: 0 } }" : "";
+  const own = "{ module: s0, tensor: y }";
+  return {
+    modules: [
+      `${run()}${parts}, subs: [1, 2], inputs: { x: { tensor: x } }, branch: { tensor: y, above: ${Math.floor(200 * draw())} }`,
+      `${run()}, pres: [0], inputs: { x: ${own} }`,
+      `${run()}, pres: [0]${soft}, inputs: { x: ${own} }`,
+      `${run()}, pres: [1, 2], inputs: { x: [{ module: s1, tensor: y }, ${own}] }`,
+      `${run()}, pres: [3]${inParts ? ", join: true" : ""}, inputs: { x: { module: s3, tensor: y } }`,
+    ],
+    last: 4,
+  };
+}
+
+const STEP = "{ datatype: FP32, shape: [-1, 1] }";
+
+/** A model, or a step. */
+const drawRun = (draw: Uniform, models: number): string =>
+  draw() < 0.3
+    ? `step: ./s.mjs, time_ms: ${1 + Math.floor(4 * draw())}, takes: { x: ${STEP} }, gives: { y: ${STEP} }`
+    : `model: m${Math.floor(draw() * models)}`;
+
+/** What becomes of most runs of steps, and of few. */
+function drawFate(draw: Uniform): () => StepFate {
+  const often = draw() < 0.5 ? 0 : 0.05;
+  return () => {
+    const dice = draw();
+    return dice > 3 * often ? "ends" : dice > 2 * often ? "throws" : dice > often ? "dies" : "hangs";
+  };
 }
 
 /** Most seeds have some faults; each has its own mix. */

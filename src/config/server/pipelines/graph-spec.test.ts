@@ -81,7 +81,7 @@ describe("graphs with steps", () => {
       { module: 0, tensor: "count", up: 1, rowUp: -1, gatheredOf: -1 },
     ]);
     expect(ends(3)).toEqual([{ module: 2, tensor: "y", up: 0, rowUp: -1, gatheredOf: 1 }]);
-    expect(modules[3]!.step).toMatchObject({ file: "./s.mjs", name: "default", timeUs: 1000 });
+    expect(modules[3]!.step).toMatchObject({ file: "./s.mjs", name: "default", timeUs: null });
     expect(client.outputs).toMatchObject([{ name: "y", shape: [-1, 2] }]);
     expect(modules.map(({ outputs }) => outputs)).toEqual([["crops", "count"], ["y"], ["y"], ["y"]]);
   });

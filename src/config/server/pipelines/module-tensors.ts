@@ -1,4 +1,5 @@
 /** What a module takes and gives, of a model or of a step alike, and whether one fits where it goes. */
+import { nearest } from "../../config-error.js";
 import type { ModelSpec, TensorSpec } from "../../model.js";
 import type { PipelineFile } from "./pipeline-file.js";
 
@@ -81,4 +82,10 @@ export function togetherOf(spec: EndSpec, isList: boolean): EndSpec | null {
   if (one.list === true) return null;
   if (isList) return { ...one, list: true };
   return one.shape.length === 0 ? null : { ...one, shape: [-1, ...one.shape.slice(1)] };
+}
+
+/** What was meant, perhaps. */
+export function hint(name: string, names: readonly string[]): string {
+  const near = nearest(name, names);
+  return near === null ? "" : `; did you mean ${near}?`;
 }

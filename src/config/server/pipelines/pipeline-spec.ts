@@ -102,5 +102,11 @@ function stepOf(
 ): StepSpec | null {
   if (step === undefined || tensors === null) return null;
   const { inputs, outputs } = tensors;
-  return { reference: step, ...stepReference(step)!, inputs, outputs, timeUs: workUsFromMs(timeMs ?? 1) };
+  return {
+    reference: step,
+    ...stepReference(step)!,
+    inputs,
+    outputs,
+    timeUs: timeMs === undefined ? null : workUsFromMs(timeMs),
+  };
 }

@@ -37,8 +37,8 @@ export interface StepSpec {
   readonly name: string;
   readonly inputs: readonly EndSpec[];
   readonly outputs: readonly EndSpec[];
-  /** What it takes until it was measured. */
-  readonly timeUs: DurationUs;
+  /** What it takes, as its owner has it; null: nobody says. */
+  readonly timeUs: DurationUs | null;
 }
 
 export interface BranchSpec {

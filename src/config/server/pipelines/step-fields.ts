@@ -63,7 +63,9 @@ export const stepFields = {
     .gt(0)
     .max(600_000)
     .optional()
-    .describe("Of a step: what a run takes until one was measured, milliseconds. Default 1."),
+    .describe(
+      "Of a step: what a run takes, milliseconds; measured runs correct it. Default: 1 until one was measured.",
+    ),
 };
 
 /** `./FILE#NAME`, taken apart. */

@@ -1,13 +1,13 @@
 import { type ModuleSpec, Pipeline } from "../../../system/pipeline.js";
-import { type FieldPath, nearest } from "../../config-error.js";
+import type { FieldPath } from "../../config-error.js";
 import type { ModelSpec } from "../../model.js";
 import { moduleSpecs } from "../../pipeline-modules.js";
 import { IssueList } from "../../source.js";
 import { ModelFileError } from "../model-file.js";
-import { elementProblem } from "./default-tensors.js";
 import {
   type EndSpec,
   fits,
+  hint,
   type ModuleTensors,
   plain,
   rowOf,
@@ -16,6 +16,7 @@ import {
   textOf,
   togetherOf,
 } from "./module-tensors.js";
+import { branchOf, defaultsOf } from "./own-outputs.js";
 import type { ReadPipeline } from "./pipeline-file.js";
 import { type BranchSpec, type DefaultTensor, type NamedEnds, REQUEST, type TensorEnd } from "./served-pipeline.js";
 import { WAYS_MAX, Ways, waysOf } from "./ways.js";
@@ -357,69 +358,15 @@ export class TensorResolver {
   }
 
   branchOf(module: number): BranchSpec | null {
-    const { branch } = this.read.file.modules[module]!;
-    const tensors = this.tensors[module];
-    if (branch === undefined || tensors === null || tensors === undefined) return null;
-    const at: FieldPath = ["modules", module, "branch", "tensor"];
-    const spec = tensors.outputs.find(({ name }) => name === branch.tensor);
-    const names = tensors.outputs.map(({ name }) => name);
-    if (spec === undefined)
-      this.issues.add(
-        at,
-        `of module ${this.titleOf(module)} must be an output of ${tensors.whose} (${names.join(", ")}); was ${branch.tensor}${hint(branch.tensor, names)}`,
-      );
-    else if (spec.list === true || spec.datatype === "BYTES")
-      this.issues.add(
-        at,
-        `of module ${this.titleOf(module)} must be numbers to choose by; was output '${spec.name}': ${textOf(spec)}`,
-      );
-    else {
-      const { element } = branch;
-      const count = spec.shape.reduce(
-        (product, extent) => (extent === -1 ? Number.POSITIVE_INFINITY : product * extent),
-        1,
-      );
-      if (element >= count)
-        this.issues.add(
-          ["modules", module, "branch", "element"],
-          `of module ${this.titleOf(module)} must be below the ${count} elements of output '${spec.name}': ${textOf(spec)}; was ${element}`,
-        );
-    }
-    const { above } = branch;
-    return {
-      tensor: branch.tensor,
-      element: branch.element,
-      above: above === undefined ? null : typeof above === "number" ? [above] : above,
-    };
+    const tensors = this.tensors[module]!;
+    const written = this.read.file.modules[module]!;
+    return tensors === null ? null : branchOf(written, tensors, ["modules", module], this.issues);
   }
 
   defaultsOf(module: number): DefaultTensor[] {
-    const tensors = this.tensors[module];
-    const { defaults = {} } = this.read.file.modules[module]!;
-    if (tensors === null || tensors === undefined) return [];
-    return Object.entries(defaults).flatMap(([name, { shape, data, value }]) => {
-      const at: FieldPath = ["modules", module, "defaults", name];
-      const names = tensors.outputs.map((output) => output.name);
-      const spec = tensors.outputs.find((output) => output.name === name);
-      if (spec === undefined) {
-        this.issues.add(
-          at,
-          `of module ${this.titleOf(module)} must be an output of ${tensors.whose} (${names.join(", ")}); was ${name}${hint(name, names)}`,
-        );
-        return [];
-      }
-      if (!fits(spec, { ...plain(name, spec, false), shape, list: false }))
-        this.issues.add(
-          [...at, "shape"],
-          `of module ${this.titleOf(module)} must fit its output '${name}': ${textOf(spec)}; was [${shape}]`,
-        );
-      const count = shape.reduce((product, extent) => product * extent, 1);
-      const elements = data ?? new Array<number | boolean | string>(count).fill(value!);
-      const problem = elementProblem(spec.datatype, data ?? [value!]);
-      if (problem !== null)
-        this.issues.add([...at, data === undefined ? "value" : "data"], `of module ${this.titleOf(module)} ${problem}`);
-      return [{ name, datatype: spec.datatype, shape, data: elements }];
-    });
+    const tensors = this.tensors[module]!;
+    const written = this.read.file.modules[module]!;
+    return tensors === null ? [] : defaultsOf(written, tensors, ["modules", module], this.issues);
   }
 
   requestInputs(): EndSpec[] {
@@ -507,9 +454,4 @@ const keyOf = (module: number, tensor: string): string => `${module}/${tensor}`;
 function aspect({ rowUp, gatheredOf }: TensorEnd): string {
   if (gatheredOf >= 0) return " of all parts";
   return rowUp >= 0 ? " of one part" : "";
-}
-
-function hint(name: string, names: readonly string[]): string {
-  const near = nearest(name, names);
-  return near === null ? "" : `; did you mean ${near}?`;
 }

@@ -67,6 +67,7 @@ export class StepScheduler {
   private readonly held: BatchId[][];
   private readonly watches: readonly Alarm[];
   private readonly alarm: Alarm;
+  private isTurnComing = false;
   private isClosed = false;
 
   constructor({ steps: limits }: PipelineSpec, steps: readonly StepSpec[], pool: StepPool, clock: Clock) {
@@ -89,7 +90,12 @@ export class StepScheduler {
       // What a step does wrong it would do again.
       { network: NO_DELAYS, acceleratorsMax: pool.threads, requestsMax, retriesMax: 0, learn: true },
     );
-    this.latencies = steps.map(({ timeUs: us }) => new ProfiledLatency(measuredTable([us])));
+    this.latencies = steps.map(({ timeUs: us }) => {
+      const latency = new ProfiledLatency(measuredTable([us ?? UNKNOWN_US]));
+      // A guess of nobody's: the first run tells all.
+      if (us === null) latency.hope();
+      return latency;
+    });
     this.keys = steps.map((_, step) => {
       const sloUs = this.timeoutUs;
       const window = liveWindow(POLICY, {}, sloUs, { ...LIVE_DEFAULTS, isolation: false });
@@ -98,7 +104,7 @@ export class StepScheduler {
     });
     this.held = Array.from({ length: pool.threads }, () => []);
     this.watches = this.held.map((_, thread) => clock.alarm(() => this.hung(thread)));
-    this.alarm = clock.alarm(() => this.advance());
+    this.alarm = clock.alarm(this.takeTurn);
   }
 
   /** @throws ServingError naming the step that cannot be loaded. */
@@ -164,7 +170,7 @@ export class StepScheduler {
       violated("the steps' scheduler holds as many requests as there are places");
     // Told already: its handle may be another's by now.
     if (job.handler !== null && job.request < 0) job.request = this.scheduler.requests.lastAdded;
-    this.advance();
+    this.said();
     return () => {
       if (job.handler === null) return;
       job.handler = null;
@@ -175,7 +181,7 @@ export class StepScheduler {
   /** Nobody waits for it any more. One that runs ends by itself. */
   private giveUp(job: Job): void {
     this.scheduler.cancel(job.request, this.clock.now());
-    this.advance();
+    this.said();
   }
 
   /** The client is answered at its deadline, whatever threads do. */
@@ -189,8 +195,16 @@ export class StepScheduler {
     if (!job.isRunning) this.giveUp(job);
   }
 
+  /** What is said in one tick is seen together: what a module hands on, and the thread that it freed. */
+  private said(): void {
+    if (this.isTurnComing) return;
+    this.isTurnComing = true;
+    queueMicrotask(this.takeTurn);
+  }
+
   /** Does what is due and sets the alarm for what is not. */
-  private advance(): void {
+  private readonly takeTurn = (): void => {
+    this.isTurnComing = false;
     if (this.isClosed) return;
     const now = this.clock.now();
     const { scheduler } = this;
@@ -198,7 +212,7 @@ export class StepScheduler {
     const at = scheduler.nextWakeAt;
     if (Number.isFinite(at)) this.alarm.set(timeUs(Math.ceil(at)));
     else this.alarm.clear();
-  }
+  };
 
   private dispatch(batch: BatchId, thread: number, at: number): void {
     const { batches, requests } = this.scheduler;
@@ -260,7 +274,7 @@ export class StepScheduler {
         break;
       }
     }
-    this.advance();
+    this.said();
   }
 
   private done({ thread, run, outputs, startedAt, finishedAt }: StepEvent & { kind: "done" }, at: number): void {
@@ -293,7 +307,7 @@ export class StepScheduler {
     if (this.isClosed) return;
     this.pool.replace(thread);
     this.lost(thread, FAIL_WORKER_HUNG, `took more than ${this.timeoutUs / 1000} ms (steps.timeout_ms)`);
-    this.advance();
+    this.said();
   }
 
   /** A thread is gone: what ran on it failed, what waited there waits again. */
@@ -312,6 +326,9 @@ export class StepScheduler {
     scheduler.failed(running, cause, at, true);
   }
 }
+
+/** What a step takes of which nobody said anything, until it was run. */
+const UNKNOWN_US = 1000;
 
 /** Where a step's ending reads otherwise than a model's. */
 const STEP_TEXTS: Readonly<Record<string, string>> = {
