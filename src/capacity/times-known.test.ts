@@ -3,7 +3,7 @@ import { type ExpandedScenario, expandScenario, scenarioFrom, withRate } from ".
 import { sourceOf } from "../config/source.js";
 import { KnownTimes } from "../policies/by-kind/known-times.js";
 import { simulate } from "../sim/simulate.js";
-import { allRequestsOf } from "./in-time.js";
+import { allRequestsOf } from "./in-time/in-time.js";
 import { knowingTimes, runKnowing, withKindsOfTimes } from "./times-known.js";
 
 /** One app of two modes: nobody can tell beforehand which requests are long. */

@@ -8,7 +8,7 @@ import type { Report } from "../measure/report.js";
 import { KnownTimes } from "../policies/by-kind/known-times.js";
 import { createPolicy } from "../policies/registry.js";
 import { simulate } from "../sim/simulate.js";
-import { allRequestsOf } from "./in-time.js";
+import { allRequestsOf } from "./in-time/in-time.js";
 
 /** Times within this of each other, relative, are taken to be the same: their mean. Far below what decides anything. */
 const SAME_WITHIN = 0.01;

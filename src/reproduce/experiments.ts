@@ -1,6 +1,7 @@
 /** Everything that `rubato reproduce` can run. */
 import type { Experiment } from "./experiment.js";
 import { ORLOJ_EXPERIMENTS } from "./orloj/experiments.js";
+import { PARD_EXPERIMENTS } from "./pard/experiments.js";
 import { fig1 } from "./symphony/fig1.js";
 import { fig2 } from "./symphony/fig2.js";
 import { fig4, fig5 } from "./symphony/fig4.js";
@@ -35,6 +36,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   fig15,
   fig16,
   ...ORLOJ_EXPERIMENTS,
+  ...PARD_EXPERIMENTS,
 ];
 
 /**

@@ -57,7 +57,7 @@ export interface BoundPoint {
 }
 
 /**
- * The part of requests that no scheduler exceeds at given rates, whatever it knows (capacity/in-time.ts); with whole batches nearer
+ * The part of requests that no scheduler exceeds at given rates, whatever it knows (capacity/in-time/in-time.ts); with whole batches nearer
  * to what can be had, and 50 times the work (capacity/priced).
  */
 export interface InTimePoint {
@@ -93,6 +93,16 @@ export interface SeriesPoint extends Simulated {
   readonly every_s: number;
 }
 
+/** A run of one pipeline. */
+export interface PipelinePoint extends Simulated {
+  readonly kind: "pipeline";
+  /**
+   * Also, of the first seed: counts by second; what modules took, by second; budgets that were left on the way. bound: of all seeds, what no
+   * scheduler is below (capacity/in-time/pipeline-in-time.ts).
+   */
+  readonly details: readonly ("seconds" | "arrivals" | "modules" | "budgets" | "bound")[];
+}
+
 /** One partitioning problem: the plan, greedy with swaps, random search. */
 export interface PlanPoint {
   readonly kind: "plan";
@@ -117,6 +127,7 @@ export type Point =
   | AcceleratorsPoint
   | TimelinePoint
   | SeriesPoint
+  | PipelinePoint
   | PlanPoint
   | CorePoint;
 
@@ -212,6 +223,30 @@ export interface SeriesResult {
   readonly load: LoadResult;
 }
 
+export interface PipelineResult {
+  /** Requests that did not finish in time, of all; accelerator time that was spent on them, of all that was spent. */
+  readonly drop_rate: SeedStatistics;
+  readonly invalid_rate: SeedStatistics;
+  /** Finished in time per second. */
+  readonly goodput_rps: SeedStatistics;
+  /** By module in the order of the pipeline: part of the lost requests that was lost there; over all seeds. */
+  readonly lost_in: readonly { readonly module: string; readonly share: number }[];
+  /** Least part of the requests that any scheduler loses. */
+  readonly bound?: SeedStatistics;
+  /** By second of arrival, after the warm-up. */
+  readonly seconds?: { readonly offered: readonly number[]; readonly good: readonly number[] };
+  /** Requests by fifth of a second of arrival, after the warm-up. */
+  readonly arrivals?: readonly number[];
+  /** By second, mean over parts: milliseconds from coming to a module to its batch's start, and to its end, by module. */
+  readonly modules?: readonly {
+    readonly module: string;
+    readonly wait_ms: readonly (number | null)[];
+    readonly stay_ms: readonly (number | null)[];
+  }[];
+  /** What was left of the SLO when each of the requests in the middle of the run came to a module, ms; null: it did not come there. */
+  readonly budgets?: readonly { readonly module: string; readonly left_ms: readonly (number | null)[] }[];
+}
+
 export interface PlanImbalance {
   readonly load: number;
   readonly memory: number;
@@ -244,9 +279,11 @@ export type ResultOf<P extends Point> = P extends PeakPoint
             ? TimelineResult
             : P extends SeriesPoint
               ? SeriesResult
-              : P extends PlanPoint
-                ? PlanResult
-                : CoreResult;
+              : P extends PipelinePoint
+                ? PipelineResult
+                : P extends PlanPoint
+                  ? PlanResult
+                  : CoreResult;
 
 export type PointResult = ResultOf<Point>;
 

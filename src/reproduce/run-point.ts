@@ -4,7 +4,8 @@ import { fluidBoundRps } from "../capacity/bounds.js";
 import { timeCoreRun } from "../capacity/core-throughput.js";
 import { gatheringBoundRps, leastBusy, leastUtilization } from "../capacity/gathering.js";
 import { type PeakGoodput, peakGoodput } from "../capacity/goodput.js";
-import { finishBound } from "../capacity/in-time.js";
+import { finishBound } from "../capacity/in-time/in-time.js";
+import { pipelineBound } from "../capacity/in-time/pipeline-in-time.js";
 import { finishBoundPriced } from "../capacity/priced/in-time-priced.js";
 import { type RoughPeak, roughPeak } from "../capacity/rough-peak.js";
 import { staggeredCapacityRps } from "../capacity/scenario-goodput.js";
@@ -20,13 +21,14 @@ import {
 import { sourceOf } from "../config/source.js";
 import type { CollectorSnapshot } from "../measure/collector.js";
 import { Histogram } from "../measure/histogram.js";
-import { combineReports, type Report } from "../measure/report.js";
+import { combineReports, type Report, type SeedStatistics } from "../measure/report.js";
 import { mean, standardDeviation, tInterval95 } from "../measure/statistics.js";
 import { comparePlans } from "../planning/comparison/compare-plans.js";
 import type { PlanMeasure } from "../planning/measure.js";
 import { stream } from "../sim/random.js";
 import { simulate, simulateBadRates, simulateOutcomes } from "../sim/simulate.js";
 import { Series, Timeline } from "./observed-simulation.js";
+import { PipelineRun } from "./pipeline-run.js";
 import type {
   AcceleratorsPoint,
   AcceleratorsResult,
@@ -39,6 +41,8 @@ import type {
   LoadResult,
   PeakPoint,
   PeakResult,
+  PipelinePoint,
+  PipelineResult,
   PlanImbalance,
   PlanPoint,
   PlanResult,
@@ -78,6 +82,8 @@ export async function runPoint(point: Point): Promise<PointResult> {
       return runTimeline(point);
     case "series":
       return runSeries(point);
+    case "pipeline":
+      return runPipeline(point);
     case "plan":
       return runPlan(point);
     case "core":
@@ -322,6 +328,46 @@ function runSeries(point: SeriesPoint): SeriesResult {
 function choiceChecked(choice: Choice): Choice {
   const { policy, policyOptions } = choiceOf(choice);
   return { policy, options: policyOptions };
+}
+
+function runPipeline(point: PipelinePoint): PipelineResult {
+  const scenario = scenarioOf(point.scenario);
+  const { policy, options: policyOptions } = choiceChecked(point.choice);
+  const reports: Report[] = [];
+  let details = {};
+  for (const seed of point.seeds) {
+    const run =
+      point.details.some((detail) => detail !== "bound") && reports.length === 0 ? new PipelineRun(scenario) : null;
+    const onEvent = run === null ? {} : { onEvent: run.tell };
+    reports.push(simulate(scenario, { policy, policyOptions, seed, ...onEvent }));
+    if (run !== null) details = run.details(point.details);
+  }
+  const over = (values: number[]): SeedStatistics => ({
+    mean: mean(values),
+    sd: values.length > 1 ? standardDeviation(values) : 0,
+  });
+  const statistics = (value: (report: Report) => number) => over(reports.map(value));
+  return {
+    ...(point.details.includes("bound")
+      ? { bound: over(point.seeds.map((seed) => 1 - pipelineBound(scenario, seed))) }
+      : {}),
+    drop_rate: statistics(({ bad_rate }) => bad_rate),
+    invalid_rate: statistics(({ invalid_rate }) => invalid_rate),
+    goodput_rps: statistics(({ goodput_rps }) => goodput_rps),
+    lost_in: lostIn(scenario, combineReports(reports)),
+    ...details,
+  };
+}
+
+/** Who was called off because of another is lost where that one was. */
+function lostIn({ pipelines }: ExpandedScenario, { per_module: rows }: Report): PipelineResult["lost_in"] {
+  const { name, modules } = pipelines![0]!;
+  const lost = modules.map((module) => {
+    const { dropped, cancelled, late, failed } = rows[`${name}/${module.name}`]!;
+    return dropped - cancelled + late + failed;
+  });
+  const all = lost.reduce((sum, count) => sum + count, 0);
+  return modules.map((module, index) => ({ module: module.name, share: all === 0 ? 0 : lost[index]! / all }));
 }
 
 async function runPlan(point: PlanPoint): Promise<PlanResult> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { stream } from "../../sim/random.js";
-import { type KnownRequests, mostInTimeOf } from "../in-time.js";
+import { type KnownRequests, mostInTimeOf } from "../in-time/in-time.js";
 import { mostInTimePriced } from "./in-time-priced.js";
 import { PricedBatches } from "./priced-batches.js";
 

@@ -1,6 +1,6 @@
 /** How many of the requests of one model on one accelerator any scheduler can finish in time, in whole batches: a bound by prices. */
 import { type ExpandedScenario, withRate } from "../../config/scenario/scenario.js";
-import { type KnownRequests, requestsOfRun } from "../in-time.js";
+import { type KnownRequests, requestsOfRun } from "../in-time/in-time.js";
 import { PricedBatches } from "./priced-batches.js";
 
 /** Steps of the grid in the shortest batch: prices are found roughly, then better; the last is what counts. */

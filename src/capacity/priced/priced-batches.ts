@@ -1,4 +1,4 @@
-import type { KnownRequests } from "../in-time.js";
+import type { KnownRequests } from "../in-time/in-time.js";
 
 /** A simulated clock is of whole µs, and sums of times are not exact. */
 const ROUNDING_US = 1;

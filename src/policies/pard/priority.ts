@@ -13,7 +13,7 @@ export class Priority {
   isHighFirst: boolean;
   readonly isInOrder: boolean;
   private readonly rule: PriorityRule;
-  private readonly load: LoadFactor;
+  readonly load: LoadFactor;
   private readonly throughputRps: () => number;
 
   /** @param throughputRps what the module can do (T_m). */

@@ -40,7 +40,7 @@ function tableOf(
             findings: findings.flatMap((of) => of(measured)),
             notes: [
               "Load 1 is the capacity of a worker that knows every time and always finds requests alike to batch (clairvoyant.ts), at the loosest SLO: nobody reaches it with requests as they come. The paper gives no load; it has one rate for all SLOs, as here.",
-              "The bound: what no scheduler exceeds, whatever it knows (capacity/in-time.ts): each request takes at least its least share of any batch that it could be in, and batches can be interrupted.",
+              "The bound: what no scheduler exceeds, whatever it knows (capacity/in-time/in-time.ts): each request takes at least its least share of any batch that it could be in, and batches can be interrupted.",
               `${PLUS_KNOWING.name}: the same policy and requests, where each request's time is told beforehand (capacity/times-known.ts), with its own settings or those that are best then. What it does not reach, better knowledge of times does not bring.`,
             ],
           };

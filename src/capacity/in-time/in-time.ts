@@ -1,8 +1,8 @@
 /** How many of the requests of one model on one accelerator any scheduler can finish in time, where their times differ. */
-import { type ExpandedScenario, withRate } from "../config/scenario/scenario.js";
-import { invariant } from "../core/invariant.js";
-import { createArrivals } from "../sim/arrivals.js";
-import { TrueTimes } from "../sim/true-times.js";
+import { type ExpandedScenario, withRate } from "../../config/scenario/scenario.js";
+import { invariant } from "../../core/invariant.js";
+import { createArrivals } from "../../sim/arrivals.js";
+import { TrueTimes } from "../../sim/true-times.js";
 
 /** Times in µs. */
 export interface KnownRequests {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { expandScenario, scenarioFrom } from "../config/scenario/scenario.js";
-import { sourceOf } from "../config/source.js";
-import { stream } from "../sim/random.js";
-import { simulate } from "../sim/simulate.js";
+import { expandScenario, scenarioFrom } from "../../config/scenario/scenario.js";
+import { sourceOf } from "../../config/source.js";
+import { stream } from "../../sim/random.js";
+import { simulate } from "../../sim/simulate.js";
 import { finishBound, type KnownRequests, leastShares, mostInTime, mostInTimeOf } from "./in-time.js";
 
 const subsetsOf = (count: number): number[][] =>

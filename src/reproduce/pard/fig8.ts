@@ -1,0 +1,99 @@
+import { type Experiment, pick } from "../experiment.js";
+import { APPLICATIONS } from "./applications.js";
+import { casesOf, held, IN_VAIN, LOST, ratesTable, runOfSystem } from "./presentation.js";
+import { TRACES } from "./rates.js";
+import { type Case, describeRun, measured, planned, RULES, runOf, workloadOf } from "./runs.js";
+import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
+
+/** "PARD lowest in all workloads": so much apart are equal. */
+const EQUAL = 0.002;
+/** Where somebody loses less than this, nothing is compared. */
+const LEAST = 0.01;
+/** "1.6x to 17x [...] and 1.5x to 62x" (abstract). */
+const TIMES = { drop: 1.6, invalid: 1.5 } as const;
+
+export const fig8: Experiment = {
+  name: "pard/fig8",
+  title: "PARD, Figure 8: drop and invalid rates of four systems on twelve workloads",
+  about:
+    "Four applications under rates as those of three traces. The paper's profiles and worker counts are not known: modules have profiles of Symphony's, batches are planned " +
+    "for half of a module's part of the SLO at the most, workers are spread evenly over what modules need, and load 1 is what they do, either as the trace's mean or as the mean of its highest 10 s.",
+  plan(size) {
+    const run = runOf(size);
+    const loads = pick(size, {
+      tiny: [1],
+      small: [0.8, 1, 1.2],
+      default: [0.8, 1, 1.2],
+      full: [0.6, 0.8, 1, 1.2, 1.4],
+    });
+    const apps = pick(size, { tiny: APPLICATIONS.slice(0, 1), small: APPLICATIONS, default: APPLICATIONS });
+    const rules = pick(size, { tiny: RULES.slice(0, 1), small: RULES, default: RULES });
+    const cases: Case[] = apps.flatMap((app) =>
+      TRACES.flatMap((trace) => rules.flatMap((rule) => loads.map((load) => ({ app, trace, rule, load })))),
+    );
+    const runs = planned(cases, SYSTEMS, run);
+    return {
+      points: runs.map(({ point }) => point),
+      scope: `${describeRun(run)}; loads ${loads.join(", ")}`,
+      present(get) {
+        const results = measured(runs, get);
+        const each = casesOf(results);
+        const nameOf = ({ at }: { readonly at: Case }): string => `${workloadOf(at)} by ${at.rule} at ${at.load}`;
+        const judged = each.filter((runsOf) => runsOf.some(({ result }) => result.drop_rate.mean >= LEAST));
+        const timesBelow = (key: "drop_rate" | "invalid_rate", times: number) =>
+          judged.map((runsOf) => {
+            const ours = runOfSystem(runsOf, PARD).result[key].mean;
+            const least = Math.min(...[NEXUS, CLIPPER].map((other) => runOfSystem(runsOf, other).result[key].mean));
+            return { name: nameOf(runsOf[0]!), holds: least >= times * ours };
+          });
+        const panels = rules.map((rule) => `workers by ${rule}`);
+        const shown = results.filter(({ at }) => at.load === 1);
+        const barsOf = (key: "drop_rate" | "invalid_rate") =>
+          shown.map(({ at, system, result }) => ({
+            group: workloadOf(at),
+            series: system.name,
+            y: result[key].mean,
+            low: Math.max(0, result[key].mean - result[key].sd),
+            high: result[key].mean + result[key].sd,
+            panel: `workers by ${at.rule}`,
+          }));
+        const figureOf = (id: string, title: string, key: "drop_rate" | "invalid_rate") => ({
+          kind: "bars" as const,
+          id,
+          title,
+          caption: "At load 1. Vertical lines: one standard deviation over seeds.",
+          panels,
+          columns: 1,
+          freeY: true,
+          groups: [...new Set(shown.map(({ at }) => workloadOf(at)))],
+          y: key === "drop_rate" ? LOST : IN_VAIN,
+          series: SYSTEMS.map(({ name }) => ({ name })),
+          rows: barsOf(key),
+        });
+        return {
+          tables: [ratesTable("Twelve workloads", results, SYSTEMS)],
+          figures: [
+            figureOf("pard-fig8-drop", "Drop rate", "drop_rate"),
+            figureOf("pard-fig8-invalid", "Invalid rate", "invalid_rate"),
+          ],
+          findings: [
+            held(
+              `PARD drops least in every case (${100 * EQUAL} points apart are equal)`,
+              each.map((runsOf) => {
+                const ours = runOfSystem(runsOf, PARD).result.drop_rate.mean;
+                const least = Math.min(...runsOf.map(({ result }) => result.drop_rate.mean));
+                return { name: nameOf(runsOf[0]!), holds: ours <= least + EQUAL };
+              }),
+            ),
+            held(
+              `where any system drops ${100 * LEAST} % and more, PARD's drop rate is ${TIMES.drop} times below that of Nexus and Clipper++`,
+              timesBelow("drop_rate", TIMES.drop),
+            ),
+            held(`and its invalid rate ${TIMES.invalid} times`, timesBelow("invalid_rate", TIMES.invalid)),
+          ],
+          notes: [],
+        };
+      },
+    };
+  },
+};

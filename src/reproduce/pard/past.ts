@@ -1,0 +1,87 @@
+import { type Experiment, pick } from "../experiment.js";
+import { APPLICATIONS } from "./applications.js";
+import { casesOf, formatRates, held, LOST, right, runOfSystem } from "./presentation.js";
+import { TRACES } from "./rates.js";
+import { type Case, describeRun, formatPercent, measured, planned, runOf, workloadOf } from "./runs.js";
+import { AUTO, OURS, PARD } from "./systems.js";
+
+/** So much apart are equal. */
+const EQUAL = 0.002;
+const ALL = [PARD, ...OURS];
+const BOUND = "bound";
+
+export const past: Experiment = {
+  name: "pard/past",
+  title: "Past PARD: the default in every module",
+  about:
+    "The twelve workloads, workers by peak: PARD, `auto` and `deferred`, each told a share of the time that is left (the default) or PARD's forecast, beside a bound on any scheduler: in each module, what its workers can do at all.",
+  plan(size) {
+    const run = runOf(size);
+    const loads = pick(size, { tiny: [1], small: [0.8, 1, 1.2], default: [0.8, 1, 1.2] });
+    const apps = pick(size, { tiny: APPLICATIONS.slice(0, 1), small: APPLICATIONS, default: APPLICATIONS });
+    const cases = apps.flatMap((app) =>
+      TRACES.flatMap((trace) => loads.map((load): Case => ({ app, trace, rule: "peak", load }))),
+    );
+    const runs = planned(cases, ALL, run, ["bound"]);
+    return {
+      points: runs.map(({ point }) => point),
+      scope: `${describeRun(run)}; loads ${loads.join(", ")}`,
+      present(get) {
+        const results = measured(runs, get);
+        const each = casesOf(results).map((runsOf) => ({
+          name: `${workloadOf(runsOf[0]!.at)} at ${runsOf[0]!.at.load}`,
+          at: runsOf[0]!.at,
+          runsOf,
+          bound: runsOf[0]!.result.bound!,
+          dropOf: (system: (typeof ALL)[number]) => runOfSystem(runsOf, system).result.drop_rate.mean,
+        }));
+        const full = each.filter(({ at }) => at.load === 1);
+        return {
+          tables: [
+            {
+              title: "Drop rate and, in brackets, invalid rate in per cent; least drop rate of any scheduler",
+              columns: [{ title: "workload" }, right("load"), ...ALL.map(({ name }) => right(name)), right(BOUND)],
+              rows: each.map(({ at, runsOf, bound }) => [
+                workloadOf(at),
+                at.load.toFixed(1),
+                ...ALL.map((system) => formatRates(runOfSystem(runsOf, system).result)),
+                formatPercent(bound),
+              ]),
+            },
+          ],
+          figures: [
+            {
+              kind: "bars",
+              id: "pard-past",
+              title: "Drop rate of PARD, of the default, and of no scheduler",
+              caption: "Workers by peak, load 1.",
+              groups: full.map(({ at }) => workloadOf(at)),
+              y: LOST,
+              series: [...ALL.map(({ name }) => ({ name })), { name: BOUND }],
+              rows: full.flatMap(({ at, dropOf, bound }) => [
+                ...ALL.map((system) => ({ group: workloadOf(at), series: system.name, y: dropOf(system) })),
+                { group: workloadOf(at), series: BOUND, y: bound.mean },
+              ]),
+            },
+          ],
+          findings: [
+            held(
+              `the default drops no more than PARD (${100 * EQUAL} points apart are equal)`,
+              each.map(({ name, dropOf }) => ({ name, holds: dropOf(AUTO) <= dropOf(PARD) + EQUAL })),
+            ),
+            held(
+              "where PARD is more than that above the bound, the default is at most half as far from it",
+              each
+                .filter(({ dropOf, bound }) => dropOf(PARD) > bound.mean + EQUAL)
+                .map(({ name, dropOf, bound }) => ({
+                  name,
+                  holds: dropOf(AUTO) - bound.mean <= (dropOf(PARD) - bound.mean) / 2,
+                })),
+            ),
+          ],
+          notes: [],
+        };
+      },
+    };
+  },
+};

@@ -1,0 +1,61 @@
+/** The systems of PARD's evaluation, as a policy in every module and a budget of the pipeline. */
+import type { Choice } from "../point.js";
+
+export interface PipelineSystem {
+  readonly name: string;
+  readonly choice: Choice;
+  /** As in a scenario's pipeline. */
+  readonly budget: string | Readonly<Record<string, unknown>>;
+}
+
+const systemOf = (
+  name: string,
+  policy: string,
+  options: Choice["options"],
+  budget: PipelineSystem["budget"],
+): PipelineSystem => ({
+  name,
+  choice: { policy, options },
+  budget,
+});
+
+const pardWith = (
+  name: string,
+  budget: PipelineSystem["budget"] = "forecast",
+  options: Choice["options"] = {},
+): PipelineSystem => systemOf(name, "pard", options, budget);
+
+export const PARD = pardWith("PARD");
+/** On the workers of one module its planner has nothing to place; the deadline is the end-to-end one. Profile as it is: equal information. */
+export const NEXUS = systemOf("Nexus", "nexus", { plan: "static", profile_multiplier: 1 }, "whole");
+export const CLIPPER = systemOf("Clipper++", "clipper++", {}, "split");
+export const NAIVE = systemOf("Naive", "naive", {}, "whole");
+
+export const SYSTEMS: readonly PipelineSystem[] = [PARD, NEXUS, CLIPPER, NAIVE];
+
+/** What Rubato has by default in every module, and its way of telling a module of the others; and the same told PARD's forecast. */
+export const AUTO = systemOf("auto", "auto", {}, "share");
+export const AUTO_FORECAST = systemOf("auto, forecast", "auto", {}, "forecast");
+/** Symphony's policy, likewise. */
+export const DEFERRED = systemOf("deferred", "deferred", {}, "share");
+export const DEFERRED_FORECAST = systemOf("deferred, forecast", "deferred", {}, "forecast");
+
+export const OURS: readonly PipelineSystem[] = [AUTO, AUTO_FORECAST, DEFERRED, DEFERRED_FORECAST];
+
+/** Table 1, and §5.3's instant, in its order. */
+export const ABLATIONS: readonly PipelineSystem[] = [
+  pardWith("PARD-back", "whole"),
+  pardWith("PARD-sf", "durations"),
+  pardWith("PARD-oc", { rule: "overload", alpha: 0.4, threshold_ms: 25 }),
+  pardWith("PARD-split", "split"),
+  pardWith("PARD-WCL", "worst"),
+  pardWith("PARD-lower", { rule: "forecast", lambda: 0 }),
+  pardWith("PARD-upper", { rule: "forecast", lambda: 1 }),
+  pardWith("PARD-FCFS", "forecast", { priority: "fcfs" }),
+  pardWith("PARD-HBF", "forecast", { priority: "hbf" }),
+  pardWith("PARD-LBF", "forecast", { priority: "lbf" }),
+  pardWith("PARD-instant", "forecast", { priority: "instant" }),
+];
+
+export const pardAt = (lambda: number, windowS?: number): PipelineSystem =>
+  pardWith("PARD", { rule: "forecast", lambda, ...(windowS === undefined ? {} : { window_s: windowS }) });

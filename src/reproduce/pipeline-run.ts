@@ -1,0 +1,123 @@
+/** What a figure needs of a run of one pipeline beyond its report, told by its events. Fan-outs are not for it: a request has a part in a module. */
+import type { ExpandedScenario } from "../config/scenario/scenario.js";
+import type { SimulatedEvent } from "../sim/event-lines.js";
+import type { PipelinePoint, PipelineResult } from "./point.js";
+
+/** Requests whose budgets are kept: consecutive ones that came after the middle of the run. */
+const FOLLOWED = 100;
+const SECOND_US = 1e6;
+/** As PARD counts its input. */
+export const FIFTH_US = 200_000;
+
+export class PipelineRun {
+  private readonly names: readonly string[];
+  private readonly subs: readonly (readonly number[])[];
+  private readonly warmupUs: number;
+  private readonly seconds: number;
+  private readonly offered: Float64Array;
+  private readonly good: Float64Array;
+  private readonly fifths: Float64Array;
+  /** By request: arrival and deadline; and of each module when it came there. NaN: not yet. */
+  private readonly arrivalAt: number[] = [];
+  private readonly deadline: number[] = [];
+  private readonly cameAt: number[] = [];
+  /** By module and second: parts that ran, and the sums of their times. */
+  private readonly ran: Float64Array;
+  private readonly waitUs: Float64Array;
+  private readonly stayUs: Float64Array;
+  private firstFollowed = -1;
+
+  constructor({ pipelines, durationUs, warmupUs }: ExpandedScenario) {
+    const { modules } = pipelines![0]!;
+    this.names = modules.map(({ name }) => name);
+    this.subs = modules.map(({ subs }) => subs.map((id) => modules.findIndex((module) => module.id === id)));
+    this.warmupUs = warmupUs;
+    this.seconds = Math.ceil((durationUs - warmupUs) / SECOND_US);
+    const cells = this.seconds * this.names.length;
+    [this.offered, this.good] = [new Float64Array(this.seconds), new Float64Array(this.seconds)];
+    this.fifths = new Float64Array((this.seconds * SECOND_US) / FIFTH_US);
+    [this.ran, this.waitUs, this.stayUs] = [new Float64Array(cells), new Float64Array(cells), new Float64Array(cells)];
+  }
+
+  readonly tell = (event: SimulatedEvent): void => {
+    if (event.event === "arrived") this.arrived(event);
+    else if (event.event === "ran") this.batchRan(event);
+    else if (event.module === undefined) this.requestEnded(event);
+    else if (event.outcome === "finished")
+      this.partFinished(event.request, this.names.indexOf(event.module), event.at_us);
+  };
+
+  details(wanted: PipelinePoint["details"]): Partial<PipelineResult> {
+    return {
+      ...(wanted.includes("seconds") ? { seconds: { offered: [...this.offered], good: [...this.good] } } : {}),
+      ...(wanted.includes("arrivals") ? { arrivals: [...this.fifths] } : {}),
+      ...(wanted.includes("modules") ? { modules: this.modules() } : {}),
+      ...(wanted.includes("budgets") ? { budgets: this.budgets() } : {}),
+    };
+  }
+
+  private arrived({ request, at_us: at, deadline_us: deadline }: Extract<SimulatedEvent, { event: "arrived" }>): void {
+    this.arrivalAt[request] = at;
+    this.deadline[request] = deadline;
+    this.came(request, 0, at);
+    const second = this.secondOf(at);
+    if (second >= 0 && second < this.seconds) {
+      this.offered[second]!++;
+      this.fifths[Math.floor((at - this.warmupUs) / FIFTH_US)]!++;
+    }
+    if (this.firstFollowed < 0 && second >= this.seconds / 2) this.firstFollowed = request;
+  }
+
+  private requestEnded({ request, outcome }: Extract<SimulatedEvent, { event: "ended" }>): void {
+    const second = this.secondOf(this.arrivalAt[request]!);
+    if (outcome === "finished" && second >= 0 && second < this.seconds) this.good[second]!++;
+  }
+
+  private partFinished(request: number, module: number, at: number): void {
+    for (const sub of this.subs[module]!) this.came(request, sub, at);
+  }
+
+  /** Where several lead to a module, the last one that ends is when a request comes there. */
+  private came(request: number, module: number, at: number): void {
+    this.cameAt[request * this.names.length + module] = at;
+  }
+
+  private batchRan({ members, start_us: startAt, end_us: endAt }: Extract<SimulatedEvent, { event: "ran" }>): void {
+    const second = this.secondOf(startAt);
+    if (second < 0 || second >= this.seconds) return;
+    for (const { request, module: name } of members) {
+      const module = this.names.indexOf(name!);
+      const cameAt = this.cameAt[request * this.names.length + module]!;
+      const cell = module * this.seconds + second;
+      this.ran[cell]!++;
+      this.waitUs[cell]! += startAt - cameAt;
+      this.stayUs[cell]! += endAt - cameAt;
+    }
+  }
+
+  private modules(): NonNullable<PipelineResult["modules"]> {
+    return this.names.map((module, index) => {
+      const meansOf = (sums: Float64Array) =>
+        Array.from({ length: this.seconds }, (_, second) => {
+          const cell = index * this.seconds + second;
+          return this.ran[cell] === 0 ? null : sums[cell]! / this.ran[cell]! / 1000;
+        });
+      return { module, wait_ms: meansOf(this.waitUs), stay_ms: meansOf(this.stayUs) };
+    });
+  }
+
+  private budgets(): NonNullable<PipelineResult["budgets"]> {
+    return this.names.map((module, index) => ({
+      module,
+      left_ms: Array.from({ length: FOLLOWED }, (_, place) => {
+        const request = this.firstFollowed + place;
+        const cameAt = this.cameAt[request * this.names.length + index];
+        return cameAt === undefined ? null : (this.deadline[request]! - cameAt) / 1000;
+      }),
+    }));
+  }
+
+  private secondOf(at: number): number {
+    return Math.floor((at - this.warmupUs) / SECOND_US);
+  }
+}
