@@ -1,16 +1,22 @@
-/** Messages between the server and a thread that runs steps. */
+/** Messages between the threads that run steps and who started them: over a port that the steps are not given. */
+import type { MessagePort } from "node:worker_threads";
 import type { EndSpec } from "../../../config/server/pipelines/module-tensors.js";
-import type { ErrorCode } from "../../../wire/serving-error.js";
+import { ERROR_CODES, type ErrorCode } from "../../../wire/serving-error.js";
+import { DATATYPES } from "../../../wire/tensors/tensor.js";
 import type { NamedValue } from "./step-pool.js";
 
+/** A step as a thread loads it. */
+export interface StepFile {
+  /** `file:` URL, and the name of its export. */
+  readonly url: string;
+  readonly name: string;
+  readonly reference: string;
+  readonly outputs: readonly EndSpec[];
+}
+
 export interface StepThreadData {
-  readonly steps: readonly {
-    /** `file:` URL, and the name of its export. */
-    readonly url: string;
-    readonly name: string;
-    readonly reference: string;
-    readonly outputs: readonly EndSpec[];
-  }[];
+  readonly steps: readonly StepFile[];
+  readonly port: MessagePort;
 }
 
 export interface ToStepThread {
@@ -20,6 +26,8 @@ export interface ToStepThread {
 }
 
 export type FromStepThread =
+  /** It begins to load the step at this position. */
+  | { readonly kind: "loading"; readonly step: number }
   | { readonly kind: "ready" }
   | { readonly kind: "unloadable"; readonly message: string }
   | {
@@ -30,3 +38,40 @@ export type FromStepThread =
       readonly outputs: readonly NamedValue[];
     }
   | { readonly kind: "failed"; readonly run: number; readonly code: ErrorCode; readonly message: string };
+
+/** @returns null: it is no message of a thread. */
+export function readFromThread(said: unknown): FromStepThread | null {
+  if (!isRecord(said)) return null;
+  return FIELDS[said.kind as FromStepThread["kind"]]?.(said) === true ? (said as unknown as FromStepThread) : null;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isRecord = (value: unknown): value is Fields => typeof value === "object" && value !== null;
+const isTime = (value: unknown): boolean => typeof value === "number" && Number.isFinite(value);
+const isText = (value: unknown): boolean => typeof value === "string";
+
+const FIELDS: Readonly<Record<FromStepThread["kind"], (said: Fields) => boolean>> = {
+  loading: ({ step }) => Number.isInteger(step),
+  ready: () => true,
+  unloadable: ({ message }) => isText(message),
+  done: ({ run, startedAt, finishedAt, outputs }) =>
+    Number.isInteger(run) &&
+    isTime(startedAt) &&
+    isTime(finishedAt) &&
+    Array.isArray(outputs) &&
+    outputs.every(isNamed),
+  failed: ({ run, code, message }) =>
+    Number.isInteger(run) && isText(message) && Object.hasOwn(ERROR_CODES, code as string),
+};
+
+const isNamed = (value: unknown): boolean =>
+  isRecord(value) && isText(value.name) && (Array.isArray(value.value) ? value.value : [value.value]).every(isTensor);
+
+const isTensor = (value: unknown): boolean =>
+  isRecord(value) &&
+  isText(value.name) &&
+  Object.hasOwn(DATATYPES, value.datatype as string) &&
+  Array.isArray(value.shape) &&
+  value.shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0) &&
+  value.data instanceof Uint8Array;

@@ -1,5 +1,5 @@
 /** A thread that runs steps, one at a time: their files are loaded once, and what they do wrong is said to the server. */
-import { parentPort, workerData } from "node:worker_threads";
+import { workerData } from "node:worker_threads";
 import { monotonicNow } from "../../../wire/clock/monotonic-clock.js";
 import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
 import type { FromStepThread, StepThreadData, ToStepThread } from "./step-protocol.js";
@@ -7,8 +7,9 @@ import { fromStep, movable, type StepTensors, toStep } from "./step-tensors.js";
 
 type Step = (inputs: StepTensors) => unknown;
 
-const { steps } = workerData as StepThreadData;
-const port = parentPort!;
+const { steps, port } = workerData as StepThreadData;
+// Steps can import workerData, too; what they say themselves, to parentPort, is heard by nobody.
+Reflect.deleteProperty(workerData as StepThreadData, "port");
 const say = (message: FromStepThread, buffers: ArrayBuffer[] = []): void => port.postMessage(message, buffers);
 
 /** An error that carries this code says that the request is at fault, not the step. */
@@ -17,7 +18,8 @@ const MESSAGE_CHARS_MAX = 1000;
 
 async function load(): Promise<Step[]> {
   const functions: Step[] = [];
-  for (const { url, name, reference } of steps) {
+  for (const [step, { url, name, reference }] of steps.entries()) {
+    say({ kind: "loading", step });
     let exports: Record<string, unknown>;
     try {
       exports = (await import(url)) as Record<string, unknown>;
@@ -40,14 +42,27 @@ async function execute(functions: readonly Step[], { run, step, inputs }: ToStep
     const outputs = fromStep(await functions[step]!(toStep(inputs)), steps[step]!.outputs);
     const { values, buffers } = movable(outputs);
     say({ kind: "done", run, startedAt, finishedAt: monotonicNow(), outputs: values }, buffers);
-  } catch (error) {
-    const isClients = (error as { code?: unknown } | null)?.code === CLIENTS_FAULT && !(error instanceof ServingError);
-    say({ kind: "failed", run, code: isClients ? CLIENTS_FAULT : "internal", message: messageOf(error) });
+  } catch (thrown) {
+    say({ kind: "failed", run, code: isClients(thrown) ? CLIENTS_FAULT : "internal", message: messageOf(thrown) });
   }
 }
 
-const messageOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_CHARS_MAX);
+/** Anything can be thrown, such as what has no text or throws when it is looked at. */
+function isClients(thrown: unknown): boolean {
+  try {
+    return (thrown as { code?: unknown } | null)?.code === CLIENTS_FAULT && !(thrown instanceof ServingError);
+  } catch {
+    return false;
+  }
+}
+
+function messageOf(thrown: unknown): string {
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown).slice(0, MESSAGE_CHARS_MAX);
+  } catch {
+    return "what was thrown has no text";
+  }
+}
 
 try {
   const functions = await load();
