@@ -1,5 +1,5 @@
 /** Steps of pipelines in their threads: what they do wrong fails one request, by name; fan-outs, branches and defaults with values. */
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -75,6 +75,10 @@ modules:
           case 10: setImmediate(() => { throw new Error("behind its back"); }); return new Promise(() => {});
           case 11: return { y: { shape: [1, 1], data: new Float64Array(1) } };
           case 12: return undefined;
+          case 13: throw Object.create(null);
+          case 14: throw Object.assign(new Error(), { message: 5 });
+          case 15: throw { get code() { throw 1; } };
+          case 16: return { y: { shape: [1, 1], data: [NaN] } };
           default: return { y: { shape: x.shape, data: x.data.map((each) => 2 * each) } };
         }
       }`,
@@ -98,6 +102,10 @@ modules:
         /data of output 'y' must be an array or Float32Array for FP32; was Float64Array$/,
       ],
       [12, "internal", "model-error", /must return an object of tensors by name; returned undefined$/],
+      [13, "internal", "model-error", /the step failed: what was thrown has no text$/],
+      [14, "internal", "model-error", /the step failed: 5$/],
+      [15, "internal", "model-error", /the step failed: \[object Object\]$/],
+      [16, "internal", "model-error", /\(NaN and infinities: return a Float32Array\) for datatype FP32, got NaN$/],
     ];
     for (const [value, code, reason, says] of wrong) {
       // What waits behind it is served by the thread that takes its place.
@@ -109,6 +117,20 @@ modules:
     }
     expect(await parts("work", "failed")).toBe(wrong.length);
     expect(await parts("work", "finished")).toBe(wrong.length + 1);
+  });
+
+  test("what it says to the thread that started it is heard by nobody, and its port is not to be had", async () => {
+    await serve(
+      ONE,
+      `import { parentPort, workerData } from "node:worker_threads";
+      export default ({ x }) => {
+        for (const said of [null, "hi", { kind: "ready" }, { kind: "unloadable", message: "m" }]) parentPort.postMessage(said);
+        parentPort.postMessage({ kind: "done", run: 12345, startedAt: 0, finishedAt: 1, outputs: [] });
+        parentPort.postMessage({ kind: "failed", run: 12345, code: "x", message: "y" });
+        return { y: { shape: [1, 1], data: ["port" in workerData ? 1 : 0] } };
+      }`,
+    );
+    for (let each = 0; each < 4; each++) expect(answer(await infer([7]))).toEqual([0]);
   });
 
   test("a client is told at its deadline, whatever the step does; one that cannot be in time is not begun", async () => {
@@ -140,7 +162,12 @@ modules:
       ["export const other = 1;", "step './s.mjs' must export a function 'default'; exports other"],
       ["export default 3;", "step './s.mjs' must export a function 'default'; exports default"],
       ["throw new Error('not today');", "step './s.mjs' cannot be loaded: not today"],
-      ["process.exit(4);", "a step ended its thread (exit code 4)"],
+      ["throw Object.create(null);", "step './s.mjs' cannot be loaded: what was thrown has no text"],
+      ["process.exit(4);", "step './s.mjs' ended its thread: exit code 4"],
+      [
+        "await new Promise(() => {}); export default 1;",
+        "step './s.mjs' ended its thread: exit code 13 (an await at the top of a module never settles)",
+      ],
     ];
     for (const [text, says] of broken) {
       write(text);
@@ -183,6 +210,12 @@ modules:
       `${name}/pipeline.yaml:3: modules[0].step: of module 0 (work) must stay inside the pipeline's folder, also where links lead; was ./linked.mjs`,
     );
     expect(reading("./none.mjs")).toThrow("must be a file in the pipeline's folder; there is no ./none.mjs");
+    rmSync(path.join(folder, "pipeline.yaml"));
+    mkdirSync(path.join(folder, "pipeline.yaml"));
+    expect(() => readPipelineFile(path.dirname(folder), name)).toThrow(
+      `${name}/pipeline.yaml: must be a plain file, no folder or pipe`,
+    );
+    rmdirSync(path.join(folder, "pipeline.yaml"));
     writeFileSync(`${own}.mjs`, "export default () => ({});");
     expect(reading("./own.mjs")().read.file.modules[0]!.step).toBe("./own.mjs");
     fake = new FakeServer([modelSpec()], [group(1)]);
@@ -261,7 +294,10 @@ modules:
       [1, 1],
       [1, 1],
     ]);
-    expect((await infer([3, 4, 5])).error).toMatchObject({ details: { module: "each", reason: "model-error" } });
+    expect((await infer([3, 4, 5])).error).toMatchObject({
+      code: "invalid-argument",
+      details: { module: "each", reason: "model-error" },
+    });
   });
 
   test("a step routes by position; a position that is none fails its request", async () => {

@@ -1,12 +1,17 @@
 /** What a request's own data decides: how many parts it makes, which way it goes. */
-import type { ServedModule } from "../../config/server/pipelines/served-pipeline.js";
-import type { ServingError } from "../../wire/serving-error.js";
+import { REQUEST, type ServedModule } from "../../config/server/pipelines/served-pipeline.js";
+import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { OpenRequest } from "./open-request.js";
 import { moduleFault } from "./part-errors.js";
 import { elementAt, rowCount } from "./part-tensors.js";
 
+/** Whose fault wrong parts are: of the request's own tensors the client's. */
+export const partsFault = ({ fanOut }: ServedModule): ErrorCode =>
+  fanOut.every(({ module }) => module === REQUEST) ? "invalid-argument" : "internal";
+
 /** @param frame in which the module makes them. @returns how many; or why that cannot be said. */
-export function partCount({ fanOut }: ServedModule, open: OpenRequest, frame: number): number | ServingError {
+export function partCount(spec: ServedModule, open: OpenRequest, frame: number): number | ServingError {
+  const { fanOut } = spec;
   const counts = fanOut.map((end) => {
     const value = open.at(end, frame);
     return value === undefined ? 0 : rowCount(value);
@@ -17,6 +22,7 @@ export function partCount({ fanOut }: ServedModule, open: OpenRequest, frame: nu
   const [first] = fanOut;
   return moduleFault(
     `fan_out: '${fanOut[other]!.tensor}' must have as many rows as '${first!.tensor}' (${count}); has ${counts[other]}`,
+    partsFault(spec),
   );
 }
 

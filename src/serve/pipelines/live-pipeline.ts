@@ -23,7 +23,7 @@ import { ModelCounts } from "../models/model-counts.js";
 import type { PipelineCells } from "../observation/pipeline-metrics.js";
 import { deadlineOf } from "../requests/deadline.js";
 import { validateInputs, validateOutputs } from "../requests/values/validate-inputs.js";
-import { partCount, wayOf } from "./data-ways.js";
+import { partCount, partsFault, wayOf } from "./data-ways.js";
 import { HeldBytes } from "./held-bytes.js";
 import { defaultsOf, ModuleRuns, type RunHost } from "./module-runs.js";
 import { OpenRequest } from "./open-request.js";
@@ -284,14 +284,18 @@ export class LivePipeline implements FlowDriver {
 
   partsOf(request: FlowRequest, module: number, _path: number, frame: number): number {
     const open = this.open[request]!;
-    const count = partCount(this.spec.modules[module]!, open, frame);
+    const spec = this.spec.modules[module]!;
+    const count = partCount(spec, open, frame);
     if (typeof count !== "number") return this.refuse(open, count);
     const { partsMax } = this.spec;
     open.parts += count;
     if (open.parts > partsMax)
       return this.refuse(
         open,
-        moduleFault(`a request must make at most ${partsMax} parts (queue.parts_max); makes ${open.parts} here`),
+        moduleFault(
+          `a request must make at most ${partsMax} parts (queue.parts_max); makes ${open.parts} here`,
+          partsFault(spec),
+        ),
       );
     if (count <= this.flow.room) return count;
     return this.refuse(open, fullError(`at most ${PARTS_MAX} parts of all requests`));

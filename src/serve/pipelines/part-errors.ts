@@ -10,13 +10,13 @@ import {
   FAILED,
   LATE,
 } from "../../core/outcome.js";
-import { ServingError } from "../../wire/serving-error.js";
+import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
 import { dropEnding, failEnding, LATE_ENDING } from "../endings.js";
 import type { OpenRequest } from "./open-request.js";
 
 /** What a module's data does wrong, in its place. */
-export const moduleFault = (text: string): ServingError =>
-  new ServingError("internal", text, { reason: FAIL_CAUSES[FAIL_MODEL_ERROR]! });
+export const moduleFault = (text: string, code: ErrorCode = "internal"): ServingError =>
+  new ServingError(code, text, { reason: FAIL_CAUSES[FAIL_MODEL_ERROR]! });
 
 export function drainingError(): ServingError {
   const { code, text } = failEnding(FAIL_DRAINING);

@@ -27,6 +27,8 @@ export function readPipelineFile(repository: string, name: string): { folder: st
   if (files.length > 1)
     throw new ServingError("invalid-argument", `${name}: must hold one of ${files.join(", ")}; has ${files.length}`);
   const shown = `${name}/${file}`;
+  if (!isFile(path.join(folder, file)))
+    throw new ServingError("invalid-argument", `${shown}: must be a plain file, no folder or pipe`);
   const read = parsePipelineFile(readSmall(repository, path.join(folder, file), shown)!, shown);
   checkSteps(folder, read);
   return { folder, read };

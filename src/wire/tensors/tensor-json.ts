@@ -38,12 +38,18 @@ export function mayHaveLostDigits(data: unknown, depth = 0): boolean {
 /**
  * Bytes of a tensor from parsed JSON data.
  *
- * @param where names the tensor in errors, e.g. "input 'x'".
+ * @param where names the tensor in errors, e.g. "input 'x'". @param instead what carries numbers that JSON cannot.
  * @throws ServingError invalid-argument naming the tensor, what was expected and what was got.
  */
-export function bytesFromJson(where: string, datatype: Datatype, shape: readonly number[], data: unknown): Uint8Array {
+export function bytesFromJson(
+  where: string,
+  datatype: Datatype,
+  shape: readonly number[],
+  data: unknown,
+  instead = USE_BINARY,
+): Uint8Array {
   if (datatype === "FP16" || datatype === "BF16")
-    throw new ServingError("invalid-argument", `${where}: ${datatype} data via JSON is not supported; ${USE_BINARY}`);
+    throw new ServingError("invalid-argument", `${where}: ${datatype} data via JSON is not supported; ${instead}`);
   if (!Array.isArray(data))
     throw new ServingError("invalid-argument", `data of ${where} must be an array, got ${describe(data)}`);
   const count = elementCount(shape);
@@ -58,7 +64,7 @@ export function bytesFromJson(where: string, datatype: Datatype, shape: readonly
       return packStrings(where, flat);
     case "FP32":
     case "FP64":
-      return packFloats(where, datatype, flat);
+      return packFloats(where, datatype, flat, instead);
     case "INT64":
     case "UINT64":
       return packLongs(where, datatype, flat);
@@ -125,7 +131,7 @@ function packIntegers(where: string, datatype: Datatype, flat: readonly unknown[
   return out;
 }
 
-function packFloats(where: string, datatype: "FP32" | "FP64", flat: readonly unknown[]): Uint8Array {
+function packFloats(where: string, datatype: "FP32" | "FP64", flat: readonly unknown[], instead: string): Uint8Array {
   const typed = datatype === "FP32" ? new Float32Array(flat.length) : new Float64Array(flat.length);
   for (let i = 0; i < flat.length; i++) {
     const value = flat[i];
@@ -137,7 +143,7 @@ function packFloats(where: string, datatype: "FP32" | "FP64", flat: readonly unk
       where,
       datatype,
       i,
-      `a number in [-${max}, ${max}] once rounded (NaN and infinities: ${USE_BINARY})`,
+      `a number in [-${max}, ${max}] once rounded (NaN and infinities: ${instead})`,
       value,
     );
   }

@@ -89,11 +89,13 @@ function tensorOf(value: unknown, spec: EndSpec, where: string): Tensor {
 function bytes(elements: unknown, datatype: Datatype, shape: readonly number[], where: string): Uint8Array {
   if (datatype === "BYTES") return packBytes(textsOf(elements, where));
   const array = ARRAYS[datatype];
-  if (Array.isArray(elements)) return bytesFromJson(where, datatype, shape, elements);
-  if (!(elements instanceof array))
-    throw new TypeError(
-      `data of ${where} must be an array or ${array.name} for ${datatype}; was ${describe(elements)}`,
-    );
+  const isBits = datatype === "FP16" || datatype === "BF16";
+  if (Array.isArray(elements) && !isBits)
+    return bytesFromJson(where, datatype, shape, elements, `return a ${array.name}`);
+  if (!(elements instanceof array)) {
+    const must = isBits ? `a ${array.name} of the bits` : `an array or ${array.name}`;
+    throw new TypeError(`data of ${where} must be ${must} for ${datatype}; was ${describe(elements)}`);
+  }
   return new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
 }
 
