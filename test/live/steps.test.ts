@@ -117,6 +117,10 @@ modules:
     }
     expect(await parts("work", "failed")).toBe(wrong.length);
     expect(await parts("work", "finished")).toBe(wrong.length + 1);
+    const exits = (cause: string) =>
+      fake.metric("rubato_pipeline_step_exits_total", ['pipeline="p"', `cause="${cause}"`]);
+    const ended = (cause: string) => wrong.filter(([, , reason]) => reason === cause).length;
+    for (const cause of ["worker-hung", "worker-crashed"]) expect(await exits(cause)).toBe(ended(cause));
   });
 
   test("what it says to the thread that started it is heard by nobody, and its port is not to be had", async () => {

@@ -14,12 +14,14 @@ export interface PipelineCells {
   /** @param reason "": none. @param module where it was decided; "": none. */
   ended(outcome: string, reason: string, module: string): void;
   partEnded(module: number, outcome: string): void;
+  stepThreadEnded(cause: string): void;
 }
 
 export class PipelineMetrics {
   view: PipelineView | null = null;
   private readonly requests: CounterFamily;
   private readonly parts: CounterFamily;
+  private readonly stepExits: CounterFamily;
   private readonly duration: HistogramFamily;
 
   /** @param seconds bounds of buckets. */
@@ -33,6 +35,11 @@ export class PipelineMetrics {
       registry,
       "rubato_pipeline_parts_total",
       "Parts of a pipeline's requests that ended in a module, by outcome (finished, late, dropped, failed; cancelled: called off with its request). The module's model counts them among its requests.",
+    );
+    this.stepExits = new CounterFamily(
+      registry,
+      "rubato_pipeline_step_exits_total",
+      "Threads of a pipeline's steps that ended and were replaced, by cause (worker-crashed, worker-hung).",
     );
     this.duration = new HistogramFamily(
       registry,
@@ -80,7 +87,7 @@ export class PipelineMetrics {
   }
 
   ofPipeline(pipeline: string, modules: readonly string[]): PipelineCells {
-    const { requests, parts } = this;
+    const { requests, parts, stepExits } = this;
     return {
       duration: this.duration.cell({ pipeline }),
       ended: (outcome, reason, module) => {
@@ -88,6 +95,9 @@ export class PipelineMetrics {
       },
       partEnded: (module, outcome) => {
         parts.cell({ pipeline, module: modules[module]!, outcome }).value++;
+      },
+      stepThreadEnded: (cause) => {
+        stepExits.cell({ pipeline, cause }).value++;
       },
     };
   }

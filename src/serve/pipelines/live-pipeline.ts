@@ -20,6 +20,7 @@ import { dropEnding } from "../endings.js";
 import type { InferCall, InferHandler, InferReply, ModelStatistics } from "../gateway.js";
 import { checkApp } from "../models/apps.js";
 import { ModelCounts } from "../models/model-counts.js";
+import type { Log } from "../observation/log.js";
 import type { PipelineCells } from "../observation/pipeline-metrics.js";
 import { deadlineOf } from "../requests/deadline.js";
 import { validateInputs, validateOutputs } from "../requests/values/validate-inputs.js";
@@ -29,12 +30,14 @@ import { defaultsOf, ModuleRuns, type RunHost } from "./module-runs.js";
 import { OpenRequest } from "./open-request.js";
 import { codesOf, drainingError, fullError, lateError, moduleError, moduleFault } from "./part-errors.js";
 import { isList } from "./part-tensors.js";
+import { StepLosses } from "./steps/step-losses.js";
 import type { NamedValue } from "./steps/step-pool.js";
 
 export interface PipelineHost extends RunHost {
   /** From now on no module is begun any more. */
   readonly isDraining: boolean;
   readonly onBroken: (error: unknown) => void;
+  readonly log: Log;
 }
 
 /**
@@ -82,7 +85,8 @@ export class LivePipeline implements FlowDriver {
     this.flow = new Flow(pipeline, this, spec.requestsMax + (hasParts ? PARTS_MAX : 0));
     this.states = new ModuleStates(spec.modules.length, spec.budget.windowS);
     this.bytes = new HeldBytes(spec.bytesMax);
-    this.runs = new ModuleRuns(spec, times, host);
+    const losses = new StepLosses(spec.client.name, (cause) => cells.stepThreadEnded(cause), host.clock, host.log);
+    this.runs = new ModuleRuns(spec, times, losses, host);
     this.defaults = spec.modules.map(defaultsOf);
     this.budgets = new Budgets(pipeline, spec.budget, this.runs);
   }

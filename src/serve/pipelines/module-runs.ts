@@ -12,6 +12,7 @@ import type { Entry } from "../requests/entry.js";
 import { type OpenRequest, WrongParts } from "./open-request.js";
 import { moduleFault } from "./part-errors.js";
 import { bytesOf, isList } from "./part-tensors.js";
+import type { StepLosses } from "./steps/step-losses.js";
 import type { NamedValue, StepPools } from "./steps/step-pool.js";
 import { StepScheduler } from "./steps/step-scheduler.js";
 
@@ -39,13 +40,14 @@ export class ModuleRuns implements ModuleTimes {
   private readonly times: ModuleTimes;
 
   /** @param times of modules that run a model. */
-  constructor(spec: PipelineSpec, times: ModuleTimes, host: RunHost) {
+  constructor(spec: PipelineSpec, times: ModuleTimes, losses: StepLosses, host: RunHost) {
     this.modules = spec.modules;
     this.times = times;
     this.host = host;
     const steps: StepSpec[] = [];
     this.stepOf = spec.modules.map(({ step }) => (step === null ? -1 : steps.push(step) - 1));
-    this.steps = steps.length === 0 ? null : new StepScheduler(spec, steps, host.stepPools(spec, steps), host.clock);
+    this.steps =
+      steps.length === 0 ? null : new StepScheduler(spec, steps, host.stepPools(spec, steps), losses, host.clock);
   }
 
   /** Its steps are loaded, before anything comes. @throws ServingError naming the one that cannot be. */

@@ -47,12 +47,12 @@ export class PipelineTable implements PipelineView {
 
   constructor(
     source: PipelineSource | null,
-    host: Omit<PipelineHost, "isDraining">,
+    host: Omit<PipelineHost, "isDraining" | "log">,
     metrics: PipelineMetrics,
     log: Log,
   ) {
     this.source = source;
-    this.host = { ...host, isDraining: false };
+    this.host = { ...host, log, isDraining: false };
     this.metrics = metrics;
     this.log = log;
     metrics.view = this;

@@ -23,6 +23,7 @@ import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
 import { dropEnding, type Ending, failEnding, LATE_ENDING } from "../../endings.js";
 import { DeadlineTimers } from "../../requests/deadline-timers.js";
 import { Slots } from "../../requests/slots.js";
+import type { StepLosses } from "./step-losses.js";
 import type { NamedValue, StepEvent, StepPool } from "./step-pool.js";
 
 export interface StepHandler {
@@ -55,6 +56,7 @@ export class StepScheduler {
   private readonly steps: readonly StepSpec[];
   private readonly pool: StepPool;
   private readonly clock: Clock;
+  private readonly losses: StepLosses;
   private readonly timeoutUs: number;
   private readonly queueMax: number;
   private readonly scheduler: Scheduler;
@@ -70,10 +72,17 @@ export class StepScheduler {
   private isTurnComing = false;
   private isClosed = false;
 
-  constructor({ steps: limits }: PipelineSpec, steps: readonly StepSpec[], pool: StepPool, clock: Clock) {
+  constructor(
+    { steps: limits }: PipelineSpec,
+    steps: readonly StepSpec[],
+    pool: StepPool,
+    losses: StepLosses,
+    clock: Clock,
+  ) {
     this.steps = steps;
     this.pool = pool;
     this.clock = clock;
+    this.losses = losses;
     this.timeoutUs = limits.timeoutUs;
     this.queueMax = limits.queueMax;
     const requestsMax = steps.length * limits.queueMax + pool.threads * DEPTH;
@@ -317,6 +326,10 @@ export class StepScheduler {
     this.watches[thread]!.clear();
     const [running, ...waiting] = this.held[thread]!.splice(0);
     scheduler.leave(thread, at);
+    if (cause !== FAIL_DRAINING) {
+      const step = running === undefined ? "" : this.steps[this.jobOf(running).step]!.reference;
+      this.losses.lost(cause, step, message);
+    }
     for (const run of waiting) {
       this.jobOf(run).isRunning = false;
       scheduler.failed(run, cause, at, false);
