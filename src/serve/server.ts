@@ -16,7 +16,7 @@ import type { GroupScaling } from "./group-scaling.js";
 import { type ModelSource, ModelTable } from "./models/model-table.js";
 import { type PipelineSource, PipelineTable } from "./pipelines/pipeline-table.js";
 import type { StepPools } from "./pipelines/steps/step-pool.js";
-import { StepThreads } from "./pipelines/steps/step-threads.js";
+import { StepProcess } from "./pipelines/steps/step-process.js";
 import { Entry } from "./requests/entry.js";
 import { Autoscaler } from "./scaling/autoscaler.js";
 import { Placement, type PlacementOptions } from "./scaling/placement.js";
@@ -26,7 +26,7 @@ export interface ServerOptions extends LiveDriverOptions {
   readonly models: ModelSource;
   /** Absent: there are none. */
   readonly pipelines?: PipelineSource;
-  /** Default: threads of this process. */
+  /** Default: a process for each pipeline. */
   readonly stepPools?: StepPools;
   /** none: every model is loaded at the start; explicit: none is, models are loaded and unloaded by request. */
   readonly modelControl: "none" | "explicit";
@@ -80,7 +80,7 @@ export class Server implements Gateway {
         clock,
         models: this.models,
         entry: this.entry,
-        stepPools: options.stepPools ?? ((pipeline, steps) => new StepThreads(pipeline, steps, clock, log)),
+        stepPools: options.stepPools ?? ((pipeline, steps) => new StepProcess(pipeline, steps, clock, log)),
         onBroken,
       },
       metrics.pipelines,

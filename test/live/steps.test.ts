@@ -1,4 +1,5 @@
 /** Steps of pipelines in their threads: what they do wrong fails one request, by name; fan-outs, branches and defaults with values. */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -137,6 +138,64 @@ modules:
     for (let each = 0; each < 4; each++) expect(answer(await infer([7]))).toEqual([0]);
   });
 
+  test("what ends a whole process ends that of its pipeline, and another takes its place", async () => {
+    await serve(
+      `steps: { threads: 2, timeout_ms: 5000, memory_mb: 32 }\n${ONE}`,
+      `import { closeSync, writeSync } from "node:fs";
+      export default async ({ x }) => {
+        switch (x.data[0]) {
+          case 1: return new Array(2 ** 26).fill({})[5];
+          case 2: process.kill(process.pid, "SIGKILL"); return new Promise(() => {});
+          case 3: writeSync(3, "this is no frame of anybody's"); return new Promise(() => {});
+          case 4: closeSync(3); return new Promise(() => {});
+          default: return { y: { shape: [1, 1], data: [process.pid] } };
+        }
+      }`,
+    );
+    const pids = [answer(await infer([0]))[0]!];
+    expect(pids[0]).not.toBe(process.pid);
+    const wrong: [number, RegExp][] = [
+      [1, /signal SIG(ABRT|TRAP|ILL)/],
+      [2, /signal SIGKILL/],
+      [3, /its channel broke: frame stream is corrupt: bad prefix$/],
+      [4, /signal SIGKILL/],
+    ];
+    for (const [value, says] of wrong) {
+      const { error } = await infer([value]);
+      expect(error, `${value}`).toMatchObject({
+        code: "unavailable",
+        details: { reason: "worker-crashed", module: "work" },
+      });
+      expect(error!.message).toMatch(/the step's thread ended: the process of the pipeline's steps ended: /);
+      expect(error!.message).toMatch(says);
+      pids.push(answer(await infer([0]))[0]!);
+    }
+    expect(new Set(pids).size).toBe(pids.length);
+  });
+
+  test("a step that nothing interrupts keeps neither its pipeline nor the end of the server waiting", async () => {
+    const fifo = path.join(folder, "fifo");
+    execFileSync("mkfifo", [fifo]);
+    await serve(
+      `steps: { threads: 1, timeout_ms: 200 }\n${ONE}`,
+      `import { readFileSync } from "node:fs";
+      export default ({ x }) => {
+        if (x.data[0] === 1) readFileSync(${JSON.stringify(fifo)});
+        return { y: { shape: [1, 1], data: [process.pid] } };
+      };`,
+    );
+    const pids: number[] = [];
+    // The third finds two threads that could not be ended: then the process is.
+    for (let each = 0; each < 3; each++) {
+      expect((await infer([1])).error).toMatchObject({ details: { reason: "worker-hung" } });
+      pids.push(answer(await infer([0]))[0]!);
+    }
+    expect(pids[0]).not.toBe(pids[2]);
+    expect((await infer([1])).error).toMatchObject({ details: { reason: "worker-hung" } });
+    await fake.server.pipelines.close();
+    expect(() => process.kill(pids[2]!, 0)).toThrow("ESRCH");
+  });
+
   test("a client is told at its deadline, whatever the step does; one that cannot be in time is not begun", async () => {
     await serve(
       `steps: { threads: 1, timeout_ms: 400 }\n${ONE.replace("gives", "time_ms: 0.1, gives")}`,
@@ -167,6 +226,10 @@ modules:
       ["export default 3;", "step './s.mjs' must export a function 'default'; exports default"],
       ["throw new Error('not today');", "step './s.mjs' cannot be loaded: not today"],
       ["throw Object.create(null);", "step './s.mjs' cannot be loaded: what was thrown has no text"],
+      [
+        "process.kill(process.pid, 'SIGKILL');",
+        "step './s.mjs' ended its process: signal SIGKILL, as where the system has no memory left, or by hand",
+      ],
       ["process.exit(4);", "step './s.mjs' ended its thread: exit code 4"],
       [
         "await new Promise(() => {}); export default 1;",

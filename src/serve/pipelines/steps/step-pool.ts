@@ -21,6 +21,8 @@ export type StepEvent =
   | { readonly kind: "up"; readonly thread: number }
   /** It ended by itself, and what it held with it; another takes its place. */
   | { readonly kind: "down"; readonly thread: number; readonly message: string }
+  /** So did all of these at one moment. */
+  | { readonly kind: "gone"; readonly threads: readonly number[]; readonly message: string }
   | {
       readonly kind: "done";
       readonly thread: number;

@@ -23,6 +23,8 @@ export interface ToStepThread {
   readonly run: number;
   readonly step: number;
   readonly inputs: readonly NamedValue[];
+  /** Why it cannot be run. */
+  readonly refused?: string;
 }
 
 export type FromStepThread =
@@ -38,6 +40,17 @@ export type FromStepThread =
       readonly outputs: readonly NamedValue[];
     }
   | { readonly kind: "failed"; readonly run: number; readonly code: ErrorCode; readonly message: string };
+
+const TEXT_CHARS_MAX = 1000;
+
+/** Anything can be thrown, such as what has no text or throws when it is looked at. */
+export function textOf(thrown: unknown): string {
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown).slice(0, TEXT_CHARS_MAX);
+  } catch {
+    return "what was thrown has no text";
+  }
+}
 
 /** @returns null: it is no message of a thread. */
 export function readFromThread(said: unknown): FromStepThread | null {

@@ -132,8 +132,11 @@ export class StepScheduler {
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.drain();
-    for (let thread = 0; thread < this.held.length; thread++)
-      if (this.held[thread]!.length > 0) this.lost(thread, FAIL_DRAINING, "");
+    this.lost(
+      [...this.held.keys()].filter((thread) => this.held[thread]!.length > 0),
+      FAIL_DRAINING,
+      "",
+    );
     this.drain();
     this.isClosed = true;
     this.timers.stop();
@@ -271,7 +274,10 @@ export class StepScheduler {
         scheduler.join(event.thread, 1, at);
         break;
       case "down":
-        this.lost(event.thread, FAIL_WORKER_CRASHED, event.message);
+        this.lost([event.thread], FAIL_WORKER_CRASHED, event.message);
+        break;
+      case "gone":
+        this.lost(event.threads, FAIL_WORKER_CRASHED, event.message);
         break;
       case "done":
         this.done(event, at);
@@ -315,28 +321,34 @@ export class StepScheduler {
   private hung(thread: number): void {
     if (this.isClosed) return;
     this.pool.replace(thread);
-    this.lost(thread, FAIL_WORKER_HUNG, `took more than ${this.timeoutUs / 1000} ms (steps.timeout_ms)`);
+    this.lost([thread], FAIL_WORKER_HUNG, `took more than ${this.timeoutUs / 1000} ms (steps.timeout_ms)`);
     this.said();
   }
 
-  /** A thread is gone: what ran on it failed, what waited there waits again. */
-  private lost(thread: number, cause: number, message: string): void {
+  /** Threads are gone, all before anything is given to others: what ran there failed, what waited there waits again. */
+  private lost(threads: readonly number[], cause: number, message: string): void {
     const { scheduler } = this;
     const at = this.clock.now();
-    this.watches[thread]!.clear();
-    const [running, ...waiting] = this.held[thread]!.splice(0);
-    scheduler.leave(thread, at);
-    if (cause !== FAIL_DRAINING) {
-      const step = running === undefined ? "" : this.steps[this.jobOf(running).step]!.reference;
-      this.losses.lost(cause, step, message);
+    const held = threads.map((thread) => this.held[thread]!.splice(0));
+    for (const thread of threads) {
+      this.watches[thread]!.clear();
+      scheduler.leave(thread, at);
     }
-    for (const run of waiting) {
-      this.jobOf(run).isRunning = false;
-      scheduler.failed(run, cause, at, false);
+    for (const [running, ...waiting] of held) {
+      if (cause !== FAIL_DRAINING)
+        this.losses.lost(cause, running === undefined ? "" : this.referenceOf(running), message);
+      for (const run of waiting) {
+        this.jobOf(run).isRunning = false;
+        scheduler.failed(run, cause, at, false);
+      }
+      if (running === undefined) continue;
+      this.jobOf(running).failText = message;
+      scheduler.failed(running, cause, at, true);
     }
-    if (running === undefined) return;
-    this.jobOf(running).failText = message;
-    scheduler.failed(running, cause, at, true);
+  }
+
+  private referenceOf(run: BatchId): string {
+    return this.steps[this.jobOf(run).step]!.reference;
   }
 }
 

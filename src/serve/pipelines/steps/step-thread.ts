@@ -2,7 +2,7 @@
 import { workerData } from "node:worker_threads";
 import { monotonicNow } from "../../../wire/clock/monotonic-clock.js";
 import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
-import type { FromStepThread, StepThreadData, ToStepThread } from "./step-protocol.js";
+import { type FromStepThread, type StepThreadData, type ToStepThread, textOf } from "./step-protocol.js";
 import { fromStep, movable, type StepTensors, toStep } from "./step-tensors.js";
 
 type Step = (inputs: StepTensors) => unknown;
@@ -14,7 +14,6 @@ const say = (message: FromStepThread, buffers: ArrayBuffer[] = []): void => port
 
 /** An error that carries this code says that the request is at fault, not the step. */
 const CLIENTS_FAULT: ErrorCode = "invalid-argument";
-const MESSAGE_CHARS_MAX = 1000;
 
 async function load(): Promise<Step[]> {
   const functions: Step[] = [];
@@ -24,7 +23,7 @@ async function load(): Promise<Step[]> {
     try {
       exports = (await import(url)) as Record<string, unknown>;
     } catch (error) {
-      throw new Error(`step '${reference}' cannot be loaded: ${messageOf(error)}`);
+      throw new Error(`step '${reference}' cannot be loaded: ${textOf(error)}`);
     }
     const exported = exports[name];
     if (typeof exported !== "function")
@@ -36,31 +35,27 @@ async function load(): Promise<Step[]> {
   return functions;
 }
 
-async function execute(functions: readonly Step[], { run, step, inputs }: ToStepThread): Promise<void> {
+async function execute(functions: readonly Step[], { run, step, inputs, refused }: ToStepThread): Promise<void> {
   const startedAt = monotonicNow();
+  if (refused !== undefined) {
+    say({ kind: "failed", run, code: "payload-too-large", message: refused });
+    return;
+  }
   try {
     const outputs = fromStep(await functions[step]!(toStep(inputs)), steps[step]!.outputs);
     const { values, buffers } = movable(outputs);
     say({ kind: "done", run, startedAt, finishedAt: monotonicNow(), outputs: values }, buffers);
   } catch (thrown) {
-    say({ kind: "failed", run, code: isClients(thrown) ? CLIENTS_FAULT : "internal", message: messageOf(thrown) });
+    say({ kind: "failed", run, code: isClients(thrown) ? CLIENTS_FAULT : "internal", message: textOf(thrown) });
   }
 }
 
-/** Anything can be thrown, such as what has no text or throws when it is looked at. */
+/** Looking at what was thrown may throw, too. */
 function isClients(thrown: unknown): boolean {
   try {
     return (thrown as { code?: unknown } | null)?.code === CLIENTS_FAULT && !(thrown instanceof ServingError);
   } catch {
     return false;
-  }
-}
-
-function messageOf(thrown: unknown): string {
-  try {
-    return String(thrown instanceof Error ? thrown.message : thrown).slice(0, MESSAGE_CHARS_MAX);
-  } catch {
-    return "what was thrown has no text";
   }
 }
 
@@ -72,5 +67,5 @@ try {
   });
   say({ kind: "ready" });
 } catch (error) {
-  say({ kind: "unloadable", message: messageOf(error) });
+  say({ kind: "unloadable", message: textOf(error) });
 }
