@@ -253,7 +253,7 @@ export class VirtualServer {
         });
     } catch (error) {
       const { details, code } = ServingError.from(error);
-      over(code === "invalid-argument" ? "wrong" : "refused", details.reason ?? code);
+      over(code === "invalid-argument" && details.module === undefined ? "wrong" : "refused", details.reason ?? code);
     }
     return call;
   }
