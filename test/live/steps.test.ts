@@ -247,6 +247,29 @@ modules:
     }
   });
 
+  test("a thread or process that takes another's place runs what was loaded, whatever has become of the file", async () => {
+    const code = (version: number): string => `
+      export default async ({ x }) => {
+        if (x.data[0] === 1) process.exit(3);
+        if (x.data[0] === 2) process.kill(process.pid, "SIGKILL");
+        return x.data[0] === 0 ? { y: { shape: [1, 1], data: [${version}] } } : new Promise(() => {});
+      };`;
+    await serve(`steps: { threads: 1 }\n${ONE}`, code(1), "explicit");
+    await fake.server.load("p", {});
+    expect(answer(await infer([0]))).toEqual([1]);
+    const file = path.join(folder, "s.mjs");
+    for (const change of [() => writeFileSync(file, code(2)), () => rmSync(file)]) {
+      change();
+      for (const end of [1, 2]) {
+        expect((await infer([end])).error).toMatchObject({ details: { reason: "worker-crashed" } });
+        expect(answer(await infer([0]))).toEqual([1]);
+      }
+    }
+    writeFileSync(file, code(3));
+    await fake.server.load("p", {});
+    expect(answer(await infer([0]))).toEqual([3]);
+  });
+
   test("its queue has a limit, and every request is answered", async () => {
     await serve(
       `steps: { threads: 1, queue_max: 1 }\n${ONE}`,

@@ -128,7 +128,7 @@ export const pipelineFileSchema = z.strictObject({
         .max(65_536)
         .default(256)
         .describe(
-          "JavaScript heap of each thread, MiB; a step that needs more fails its request, and its thread is replaced.",
+          "JavaScript heap of each thread, MiB; a step that needs more fails its request, and its thread is replaced; by one allocation at once, the process of its pipeline's steps.",
         ),
     })
     .prefault({})

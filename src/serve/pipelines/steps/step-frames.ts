@@ -4,7 +4,7 @@ import type { Frame, FrameLimits } from "../../../wire/frames.js";
 import type { Tensor } from "../../../wire/tensors/tensor.js";
 import { isList, type TensorOrList } from "../part-tensors.js";
 import type { NamedValue, StepEvent, StepRun } from "./step-pool.js";
-import { readFromThread, type StepFile } from "./step-protocol.js";
+import { type KeptSources, readFromThread, type StepFile } from "./step-protocol.js";
 
 /** File descriptor of the process of steps; 0 to 2 are those of any process. */
 export const STEP_FD = 3;
@@ -16,6 +16,8 @@ export const STEP_FRAMES: FrameLimits = { headerBytesMax: 64 * 1024 * 1024, payl
 export interface StepHostData {
   readonly pipeline: string;
   readonly steps: readonly StepFile[];
+  /** As they were when the pipeline was loaded. */
+  readonly sources: KeptSources;
   readonly threads: number;
   readonly memoryMb: number;
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync, realpathSync } from "node:fs";
 import type { Socket } from "node:net";
 import path from "node:path";
 import type { Readable } from "node:stream";
@@ -22,6 +23,7 @@ import {
   type ToStepHost,
 } from "./step-frames.js";
 import type { StepEvent, StepPool, StepRun } from "./step-pool.js";
+import type { KeptSources, StepFile } from "./step-protocol.js";
 import { LOAD_US } from "./step-threads.js";
 
 /** A process that does not say in this time what becomes of a thread is ended. */
@@ -78,17 +80,13 @@ export class StepProcess implements StepPool {
     this.threads = threads;
     this.clock = clock;
     this.log = log;
-    this.data = {
-      pipeline: client.name,
-      threads,
-      memoryMb,
-      steps: steps.map(({ file, name, reference, outputs }) => ({
-        url: pathToFileURL(path.join(client.folder, file)).href,
-        name,
-        reference,
-        outputs,
-      })),
-    };
+    const files = steps.map(({ file, name, reference, outputs }) => ({
+      url: urlOf(client.folder, file),
+      name,
+      reference,
+      outputs,
+    }));
+    this.data = { pipeline: client.name, threads, memoryMb, steps: files, sources: sourcesOf(files) };
   }
 
   async start(onEvent: (event: StepEvent) => void): Promise<void> {
@@ -256,6 +254,30 @@ export class StepProcess implements StepPool {
     alarmIn(this.clock, us, () => {
       if (!this.isClosed) this.spawn();
     }).unref();
+  }
+}
+
+/** Of those that Node takes for ES modules whatever lies beside them. */
+function sourcesOf(files: readonly StepFile[]): KeptSources {
+  const sources: Record<string, string> = {};
+  for (const { url } of files) {
+    if (!url.endsWith(".mjs")) continue;
+    try {
+      sources[url] = readFileSync(new URL(url), "utf8");
+    } catch {
+      // Who loads it says what is wrong with it.
+    }
+  }
+  return sources;
+}
+
+/** Where links lead, as Node has it. */
+function urlOf(folder: string, file: string): string {
+  const found = path.join(folder, file);
+  try {
+    return pathToFileURL(realpathSync(found)).href;
+  } catch {
+    return pathToFileURL(found).href;
   }
 }
 

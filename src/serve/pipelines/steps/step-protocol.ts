@@ -14,7 +14,12 @@ export interface StepFile {
   readonly outputs: readonly EndSpec[];
 }
 
+/** By URL: the text of step files that are ES modules. */
+export type KeptSources = Readonly<Record<string, string>>;
+
 export interface StepThreadData {
+  /** In place of the files, which have changed; null: they have not. */
+  readonly kept: KeptSources | null;
   readonly steps: readonly StepFile[];
   readonly port: MessagePort;
 }

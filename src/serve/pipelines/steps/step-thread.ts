@@ -1,4 +1,5 @@
 /** A thread that runs steps, one at a time: their files are loaded once, and what they do wrong is said to the server. */
+import { register } from "node:module";
 import { workerData } from "node:worker_threads";
 import { monotonicNow } from "../../../wire/clock/monotonic-clock.js";
 import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
@@ -7,7 +8,7 @@ import { fromStep, movable, type StepTensors, toStep } from "./step-tensors.js";
 
 type Step = (inputs: StepTensors) => unknown;
 
-const { steps, port } = workerData as StepThreadData;
+const { steps, port, kept } = workerData as StepThreadData;
 // Steps can import workerData, too; what they say themselves, to parentPort, is heard by nobody.
 Reflect.deleteProperty(workerData as StepThreadData, "port");
 const say = (message: FromStepThread, buffers: ArrayBuffer[] = []): void => port.postMessage(message, buffers);
@@ -16,6 +17,7 @@ const say = (message: FromStepThread, buffers: ArrayBuffer[] = []): void => port
 const CLIENTS_FAULT: ErrorCode = "invalid-argument";
 
 async function load(): Promise<Step[]> {
+  if (kept !== null) register(new URL("./kept-sources.js", import.meta.url), { data: kept });
   const functions: Step[] = [];
   for (const [step, { url, name, reference }] of steps.entries()) {
     say({ kind: "loading", step });

@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { alarmIn, pause, systemClock } from "../../../wire/clock/clock.js";
 import { threadFile } from "../../../wire/thread-file.js";
 import type { FromStepHost, StepHostData, ToStepHost } from "./step-frames.js";
 import {
   type FromStepThread,
+  type KeptSources,
   readFromThread,
   type StepThreadData,
   type ToStepThread,
@@ -88,7 +90,7 @@ export class StepThreads {
     const { pipeline, steps, memoryMb } = this.data;
     const { port1: port, port2 } = new MessageChannel();
     const worker = new Worker(threadFile(import.meta.url, "./step-thread.js"), {
-      workerData: { steps, port: port2 } satisfies StepThreadData,
+      workerData: { steps, port: port2, kept: this.changed() } satisfies StepThreadData,
       transferList: [port2],
       resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: YOUNG_MB },
       name: `steps of ${pipeline}`,
@@ -140,6 +142,15 @@ export class StepThreads {
     });
   }
 
+  /** @returns what was loaded, where a file is not that any more: an edit is served when the pipeline is loaded again. */
+  private changed(): KeptSources | null {
+    const { sources } = this.data;
+    const isSame = Object.entries(sources).every(([url, text]) => readSource(url) === text);
+    if (isSame) return null;
+    console.error("step files have changed since their pipeline was loaded: a thread that starts runs what was loaded");
+    return sources;
+  }
+
   private respawn(thread: number): void {
     if (this.isClosed) return;
     this.spawn(thread).catch((error: Error) => {
@@ -148,6 +159,15 @@ export class StepThreads {
       console.error(`a thread for steps could not be started: ${error.message}`);
       alarmIn(systemClock, RESTART_US, () => this.respawn(thread));
     });
+  }
+}
+
+/** @returns null: it cannot be read. */
+function readSource(url: string): string | null {
+  try {
+    return readFileSync(new URL(url), "utf8");
+  } catch {
+    return null;
   }
 }
 
