@@ -181,6 +181,7 @@ modules:
       `import { readFileSync } from "node:fs";
       export default ({ x }) => {
         if (x.data[0] === 1) readFileSync(${JSON.stringify(fifo)});
+        if (x.data[0] === 2) process.kill(process.pid, "SIGSTOP");
         return { y: { shape: [1, 1], data: [process.pid] } };
       };`,
     );
@@ -191,9 +192,13 @@ modules:
       pids.push(answer(await infer([0]))[0]!);
     }
     expect(pids[0]).not.toBe(pids[2]);
+    // Nor does a process that says nothing any more.
+    expect((await infer([2])).error).toMatchObject({ details: { reason: "worker-hung" } });
+    pids.push(answer(await infer([0]))[0]!);
+    expect(pids[3]).not.toBe(pids[2]);
     expect((await infer([1])).error).toMatchObject({ details: { reason: "worker-hung" } });
     await fake.server.pipelines.close();
-    expect(() => process.kill(pids[2]!, 0)).toThrow("ESRCH");
+    expect(() => process.kill(pids[3]!, 0)).toThrow("ESRCH");
   });
 
   test("a client is told at its deadline, whatever the step does; one that cannot be in time is not begun", async () => {
