@@ -6,6 +6,7 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parsePipelineFile } from "../../src/config/server/pipelines/pipeline-file.js";
 import { readPipelineFile } from "../../src/serve/repository/pipeline-reader.js";
+import { encodeFrame } from "../../src/wire/frames.js";
 import type { Tensor } from "../../src/wire/tensors/tensor.js";
 import { type Ended, FakeServer, group, modelSpec } from "../fakes/fake-server.js";
 import { fp32 } from "../support/specs.js";
@@ -139,6 +140,12 @@ modules:
   });
 
   test("what ends a whole process ends that of its pipeline, and another takes its place", async () => {
+    const said = { kind: "failed", thread: 0, life: 1, run: 12345, code: "internal", message: "m" };
+    const forged = Buffer.concat(
+      [0, 1].flatMap((thread) =>
+        [1, 2].flatMap((life) => encodeFrame(1, Buffer.from(JSON.stringify({ ...said, thread, life })), [])),
+      ),
+    );
     await serve(
       `steps: { threads: 2, timeout_ms: 5000, memory_mb: 32 }\n${ONE}`,
       `import { closeSync, writeSync } from "node:fs";
@@ -147,6 +154,7 @@ modules:
           case 1: return new Array(2 ** 26).fill({})[5];
           case 2: process.kill(process.pid, "SIGKILL"); return new Promise(() => {});
           case 3: writeSync(3, "this is no frame of anybody's"); return new Promise(() => {});
+          case 5: writeSync(3, Buffer.from(${JSON.stringify([...forged])})); return new Promise(() => {});
           case 4: closeSync(3); return new Promise(() => {});
           default: return { y: { shape: [1, 1], data: [process.pid] } };
         }
@@ -159,6 +167,7 @@ modules:
       [2, /signal SIGKILL/],
       [3, /its channel broke: frame stream is corrupt: bad prefix$/],
       [4, /signal SIGKILL/],
+      [5, /it said what no process of steps says$/],
     ];
     for (const [value, says] of wrong) {
       const { error } = await infer([value]);

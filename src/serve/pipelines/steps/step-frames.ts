@@ -104,7 +104,8 @@ function isFromHost(said: Readonly<Record<string, unknown>>, threads: number): b
     case "loading":
       return readFromThread(said) !== null;
     default:
-      if (!(Number.isInteger(life) && Number.isInteger(thread) && (thread as number) >= 0)) return false;
+      if (!(Number.isInteger(life) && (life as number) > 0 && Number.isInteger(thread) && (thread as number) >= 0))
+        return false;
       if ((thread as number) >= threads) return false;
       if (kind === "down") return typeof message === "string";
       return kind === "up" || readFromThread(said) !== null;

@@ -46,6 +46,8 @@ const ABORTED: Readonly<Record<string, string>> = {
   SIGKILL: "as where the system has no memory left, or by hand",
 };
 
+const SENSELESS = "it said what no process of steps says";
+
 /** What becomes of one process. */
 interface Life {
   readonly child: ChildProcess;
@@ -58,6 +60,8 @@ interface Life {
   loading: number;
   /** Which thread is at each place; -1: none that takes runs. */
   readonly threads: number[];
+  /** Runs that each holds, in their order. */
+  readonly runs: number[][];
   readonly gone: Promise<void>;
 }
 
@@ -103,7 +107,8 @@ export class StepProcess implements StepPool {
   }
 
   run(thread: number, run: StepRun): void {
-    const { channel, threads } = this.life!;
+    const { channel, threads, runs } = this.life!;
+    runs[thread]!.push(run.run);
     const message: ToStepHost = { kind: "run", thread, life: threads[thread]!, ...run };
     try {
       sayFrame(channel, message);
@@ -155,8 +160,9 @@ export class StepProcess implements StepPool {
     );
     const answer = alarmIn(this.clock, START_US, () => kill(life, "it did not answer"));
     const threads = new Array<number>(this.threads).fill(-1);
+    const runs = threads.map((): number[] => []);
     const startedAt = this.clock.now();
-    const life: Life = { child, channel, startedAt, answer, why: "", loading: -1, threads, gone };
+    const life: Life = { child, channel, startedAt, answer, why: "", loading: -1, threads, runs, gone };
     this.life = life;
     const { pipeline } = this.data;
     forEachLine(child.stdout as Readable, (line) => this.log.info({ pipeline }, line));
@@ -185,7 +191,7 @@ export class StepProcess implements StepPool {
     if (this.life !== life || this.isClosed || life.why !== "") return;
     const message = readFromHost(frame, this.threads);
     if (message === null) {
-      kill(life, "it said what no process of steps says");
+      kill(life, SENSELESS);
       return;
     }
     if (message.kind !== "loading") life.answer.clear();
@@ -209,10 +215,19 @@ export class StepProcess implements StepPool {
   }
 
   private heardOf(life: Life, { life: number, ...event }: ThreadEvent & { readonly life: number }): void {
-    const { threads } = life;
-    if (event.kind === "up") threads[event.thread] = number;
-    else if (threads[event.thread] !== number) return;
-    else if (event.kind === "down") threads[event.thread] = -1;
+    const { threads, runs } = life;
+    const { thread, kind } = event;
+    const isUp = kind === "up";
+    if (!isUp && threads[thread] !== number) return;
+    const isEnd = kind === "done" || kind === "failed";
+    if (isUp ? threads[thread] !== -1 : isEnd && runs[thread]!.shift() !== event.run) {
+      kill(life, SENSELESS);
+      return;
+    }
+    if (isUp || kind === "down") {
+      threads[thread] = isUp ? number : -1;
+      runs[thread] = [];
+    }
     this.emit(event as ThreadEvent);
   }
 
