@@ -7,6 +7,7 @@ import type { OutcomeCollector } from "../measure/collector.js";
 import { PipelineAccounts } from "../measure/pipeline-accounts.js";
 import type { ModuleTimes } from "../system/budget.js";
 import type { Flow, FlowRequest, Part } from "../system/flow.js";
+import { togetherUs } from "../system/part-work.js";
 import { Pipeline } from "../system/pipeline.js";
 import { type PipelineDriver, System } from "../system/system.js";
 import { accountRows } from "./account-rows.js";
@@ -105,21 +106,31 @@ export class SimulatedPipelines {
 }
 
 /** Times of requests of each model where it is served. */
-function timesOf(scenario: ExpandedScenario): Required<ModuleTimes> {
+function timesOf(scenario: ExpandedScenario): ModuleTimes {
   const groups = groupsOf(scenario).map(({ first, count, network: { controlUs, dataUsPerRequest } }) => ({
     delayUs: controlUs + dataUsPerRequest,
+    count,
     fastest: Math.min(...scenario.accelerators.slice(first, first + count).map(({ scale }) => scale)),
   }));
-  const inBatchOf = ({ group = 0, execUs }: ExpandedModel, size: number): number => {
-    const { delayUs, fastest } = groups[group]!;
-    return delayUs + Math.ceil(execUs[size]! * fastest);
-  };
+  const execOf = ({ group = 0, execUs }: ExpandedModel, size: number): number =>
+    Math.ceil(execUs[size]! * groups[group]!.fastest);
+  const inBatchOf = (model: ExpandedModel, size: number): number =>
+    groups[model.group ?? 0]!.delayUs + execOf(model, size);
   const leastUs = scenario.models.map((model) => inBatchOf(model, 1));
   const plannedUs = scenario.models.map((model) => {
     const { batchSizeMax, execUs, group = 0, sloUs } = model;
     return inBatchOf(model, plannedBatch(execUs, batchSizeMax, sloUs, groups[group]!.fastest));
   });
-  return { leastUs: (model) => leastUs[model]!, plannedUs: (model) => plannedUs[model]! };
+  return {
+    leastUs: (model) => leastUs[model]!,
+    plannedUs: (model) => plannedUs[model]!,
+    isSingle: (model) => scenario.models[model]!.batchSizeMax === 1,
+    togetherUs: (index, parts) => {
+      const model = scenario.models[index]!;
+      const { delayUs, count } = groups[model.group ?? 0]!;
+      return delayUs + togetherUs(parts, count, model.batchSizeMax, (size) => execOf(model, size));
+    },
+  };
 }
 
 class SimulatedPipeline implements PipelineDriver {

@@ -3,11 +3,13 @@ import type { Board } from "./board.js";
 import { Forecast } from "./forecast.js";
 import { columnOf, WINDOW_INTERVALS } from "./module-states.js";
 import { Overload } from "./overload.js";
+import { type PartFrames, PartWork } from "./part-work.js";
 import type { Pipeline } from "./pipeline.js";
 
 /**
  * How a module's queue, under a policy that knows one module only, is told of the others:
- * - share: of the time that is left it gets its share, by the least times of the modules from here on along the longest way;
+ * - share: of the time that is left it gets its share, by the least times of the modules from here on along the longest way, and of
+ *   parts of a fan-out by that of all that come together; where those are run one by one, all but the least that must still follow;
  * - measured: the same by the times that parts took in the modules lately; by the least times where that is not known;
  * - rest: all of it but the least that must still follow;
  * - whole: all of it (what follows is not looked at; PARD-back);
@@ -56,6 +58,10 @@ export interface ModuleTimes {
   leastUs(module: number): number;
   /** A batch of the planned size; absent: as one alone. */
   plannedUs?(module: number): number;
+  /** So many that come at once, until the last is done; absent: as one alone. */
+  togetherUs?(module: number, count: number): number;
+  /** Its batches are of one: its queue waits for nobody, whatever time it is given. */
+  isSingle?(module: number): boolean;
 }
 
 const SEED = 1;
@@ -83,12 +89,16 @@ export class Budgets {
   private ownUs: Float64Array;
   private afterUs: Float64Array;
   private beforeUs: Float64Array;
+  private times: ModuleTimes;
+  private readonly work: PartWork;
   /** Null: another rule. */
   private readonly forecast: Forecast | null;
   private readonly overload: Overload | null;
 
   constructor(pipeline: Pipeline, spec: BudgetRule | BudgetSpec, times: ModuleTimes) {
     this.pipeline = pipeline;
+    this.times = times;
+    this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count));
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
     const { rule, lambda, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
@@ -104,6 +114,8 @@ export class Budgets {
 
   /** A module is known to take another time by itself, while it is served. */
   retimed(times: ModuleTimes): void {
+    this.times = times;
+    this.work.forget();
     for (const module of this.leastOwnUs.keys()) this.leastOwnUs[module] = times.leastUs(module);
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
     this.leastBeforeUs = this.along("pres", this.leastOwnUs);
@@ -130,9 +142,16 @@ export class Budgets {
   /**
    * The moment, on the clock of the deadline, that the queue of the module must reach for a request that comes to it at `at`: asked
    * once for each.
-   * @param arrivalAt of the whole request.
+   * @param arrivalAt of the whole request. @param frame of the part, and the flow that knows it; null: no other comes with it.
    */
-  dueBy(module: number, at: number, deadline: number, arrivalAt: number): number {
+  dueBy(
+    module: number,
+    at: number,
+    deadline: number,
+    arrivalAt: number,
+    frame = 0,
+    frames: PartFrames | null = null,
+  ): number {
     switch (this.spec.rule) {
       case "whole":
         return deadline;
@@ -148,12 +167,21 @@ export class Budgets {
       case "overload":
         return this.overload!.admits(module) ? deadline : at;
       default: {
-        const after = this.afterUs[module]!;
-        if (after === 0) return deadline;
-        const own = this.ownUs[module]!;
-        return at + Math.floor(((deadline - at) * own) / (own + after));
+        if (frames !== null && this.pipeline.scope[module]! >= 0 && this.spec.rule === "share") {
+          if (this.times.isSingle?.(module) === true) return deadline - this.leastAfterUs[module]!;
+          const { ownUs, afterUs } = this.work.of(module, frame, frames);
+          return at + shareOf(deadline - at, ownUs, afterUs);
+        }
+        return at + shareOf(deadline - at, this.ownUs[module]!, this.afterUs[module]!);
       }
     }
+  }
+
+  private togetherUs(module: number, count: number): number {
+    const ownUs = this.ownUs[module]!;
+    const { togetherUs } = this.times;
+    if (count === 1 || togetherUs === undefined) return ownUs;
+    return Math.max(ownUs, togetherUs(module, count));
   }
 
   /** How long a request may be in the module when nothing before it took longer than it must: what its queue plans batches for. */
@@ -193,3 +221,6 @@ export class Budgets {
     return this.pipeline.longest(direction, (module) => us[module]!);
   }
 }
+
+const shareOf = (leftUs: number, ownUs: number, afterUs: number): number =>
+  afterUs === 0 ? leftUs : Math.floor((leftUs * ownUs) / (ownUs + afterUs));

@@ -65,6 +65,8 @@ export class Flow {
   private path: Int32Array;
   /** By frame: which of its fan-out's parts it is; 0: a request. */
   private number: Int32Array;
+  /** By frame: how many parts its fan-out makes in all, if those around it all make as many; 1: a request. */
+  private together: Float64Array;
   /** By request: parts with the driver or about to be, and whether it has ended. */
   private held: Int32Array;
   private hasEnded: Uint8Array;
@@ -97,6 +99,7 @@ export class Flow {
     this.following = new Int32Array(capacity);
     this.path = new Int32Array(capacity);
     this.number = new Int32Array(capacity);
+    this.together = new Float64Array(capacity);
     this.held = new Int32Array(capacity);
     this.hasEnded = new Uint8Array(capacity);
     this.awaits = new Int32Array(capacity * this.width);
@@ -139,6 +142,11 @@ export class Flow {
     return this.number[frame]!;
   }
 
+  /** How many parts of its request come to a module that the frame comes to; those of fan-outs around it are taken to make as many. */
+  togetherOf(frame: number): number {
+    return this.together[frame]!;
+  }
+
   /** Its request has not ended: its end will count. */
   isAwaited(part: Part): boolean {
     return this.hasEnded[this.requestOf(part)] === 0;
@@ -146,7 +154,7 @@ export class Flow {
 
   /** A request arrived. @returns its number, or -1: there is no room, it has not entered. */
   enter(tag: number, arrivalAt: number, deadline: number, at: number): FlowRequest {
-    const request = this.addFrame(-1, 0, 0);
+    const request = this.addFrame(-1, 0, 0, 1);
     if (request < 0) return -1;
     this.tag[request] = tag;
     this.arrivalAt[request] = arrivalAt;
@@ -249,8 +257,9 @@ export class Flow {
     }
     const joins = this.pipeline.joinsOf[module]!;
     for (const join of joins) this.awaits[frame * this.width + join]! += count;
+    const together = this.together[frame]! * count;
     for (let number = 0; number < count; number++) {
-      const inner = this.addFrame(frame, pathOfPart(this.path[frame]!, module, number), number);
+      const inner = this.addFrame(frame, pathOfPart(this.path[frame]!, module, number), number, together);
       if (inner < 0) {
         this.end(request, DROPPED, DROP_QUEUE_FULL, module, at);
         return;
@@ -322,7 +331,7 @@ export class Flow {
   }
 
   /** @param around -1: a request's own. @returns -1: there is no room. */
-  private addFrame(around: number, path: number, number: number): number {
+  private addFrame(around: number, path: number, number: number, together: number): number {
     let frame = this.firstFree;
     if (frame >= 0) {
       this.firstFree = this.following[frame]!;
@@ -335,6 +344,7 @@ export class Flow {
     this.around[frame] = around;
     this.path[frame] = path;
     this.number[frame] = number;
+    this.together[frame] = together;
     this.following[frame] = -1;
     if (around < 0) {
       this.root[frame] = frame;
@@ -366,6 +376,7 @@ export class Flow {
     this.following = wider(this.following, capacity);
     this.path = wider(this.path, capacity);
     this.number = wider(this.number, capacity);
+    this.together = wider(this.together, capacity);
     this.held = wider(this.held, capacity);
     this.hasEnded = wider(this.hasEnded, capacity);
     this.awaits = wider(this.awaits, capacity * this.width);

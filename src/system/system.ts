@@ -138,7 +138,7 @@ class Line implements FlowDriver {
     const deadline = flow.deadline[request]!;
     this.driver.partComes(part);
     traits.kind = this.driver.kindOf(part);
-    traits.dueBy = place.budgets.dueBy(module, at, deadline, flow.arrivalAt[request]!);
+    traits.dueBy = place.budgets.dueBy(module, at, deadline, flow.arrivalAt[request]!, flow.frameOf(part), flow);
     this.states.came(module, at);
     if (!scheduler.arrive(key, -1 - (part * PIPELINES_MAX + this.number), at, deadline, at, traits)) {
       this.driver.partRefused(part, at);

@@ -11,6 +11,7 @@ import type { SimulatedEvent } from "../../src/sim/event-lines.js";
 import { simulate } from "../../src/sim/simulate.js";
 import { BUDGET_RULES } from "../../src/system/budget.js";
 import { pathOfPart } from "../../src/system/flow.js";
+import { ServingError } from "../../src/wire/serving-error.js";
 import type { Tensor } from "../../src/wire/tensors/tensor.js";
 import { fp32, group, modelSpec } from "../fakes/fake-server.js";
 import { fp32 as fp32Rows } from "../support/specs.js";
@@ -197,10 +198,12 @@ async function live(
           return;
         }
         const { details } = error!;
+        // What its queue said, which knows no deadline but what it is told.
+        const { reason } = details.cause instanceof ServingError ? details.cause.details : details;
         expect(details.module).toBeDefined();
         expect(details.deadlineUs).toBe(durationUs(120_000));
-        if (details.reason === "late") over("late", "");
-        else over("dropped", details.reason!);
+        if (reason === "late") over("late", "");
+        else over("dropped", reason!);
       });
     });
   await world.end(startAt + 20_000_000);

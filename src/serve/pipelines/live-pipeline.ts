@@ -28,7 +28,7 @@ import { partCount, partsFault, wayOf } from "./data-ways.js";
 import { HeldBytes } from "./held-bytes.js";
 import { defaultsOf, ModuleRuns, type RunHost } from "./module-runs.js";
 import { OpenRequest } from "./open-request.js";
-import { codesOf, drainingError, fullError, lateError, moduleError, moduleFault } from "./part-errors.js";
+import { budgetError, codesOf, drainingError, fullError, lateError, moduleError, moduleFault } from "./part-errors.js";
 import { isList } from "./part-tensors.js";
 import { StepLosses } from "./steps/step-losses.js";
 import type { NamedValue } from "./steps/step-pool.js";
@@ -222,16 +222,29 @@ export class LivePipeline implements FlowDriver {
     if (this.spec.modules[module]!.fanOut.length > 0) open.began(frame, module);
     this.cancels[part] = undefined;
     this.states.came(module, at);
+    const { deadline, call } = open;
+    const dueBy = this.budgets.dueBy(module, at, deadline, call.receivedAt, frame, flow);
     try {
       if (this.host.isDraining) throw drainingError();
-      const dueBy = this.budgets.dueBy(module, at, open.deadline, open.call.receivedAt);
       this.cancels[part] = this.runs.enter(module, open, frame, at, dueBy, {
         onDone: (outputs, startedAt, size) => this.partDone(part, open, outputs, startedAt, size, at),
-        onError: (error) => this.partFailed(part, open, error, at),
+        onError: (error) => this.partFailed(part, open, this.budgetErrorOf(error, module, at, dueBy, deadline), at),
       });
     } catch (error) {
-      this.partFailed(part, open, ServingError.from(error), at);
+      this.partFailed(part, open, this.budgetErrorOf(ServingError.from(error), module, at, dueBy, deadline), at);
     }
+  }
+
+  private budgetErrorOf(
+    error: ServingError,
+    module: number,
+    cameAt: number,
+    dueBy: number,
+    deadline: number,
+  ): ServingError {
+    const { rule } = this.spec.budget;
+    const leastUs = this.runs.leastUs(module);
+    return budgetError(error, { rule, cameAt, dueBy, deadline, leastUs }, this.host.clock.now());
   }
 
   private partDone(

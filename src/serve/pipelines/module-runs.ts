@@ -2,6 +2,7 @@ import type { PipelineSpec, ServedModule, StepSpec } from "../../config/server/p
 import { FAIL_CAUSES, FAIL_MODEL_ERROR } from "../../core/outcome.js";
 import { timeUs } from "../../core/time.js";
 import type { ModuleTimes } from "../../system/budget.js";
+import { togetherUs } from "../../system/part-work.js";
 import type { Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Datatype } from "../../wire/tensors/tensor.js";
@@ -37,11 +38,13 @@ export class ModuleRuns implements ModuleTimes {
   private readonly steps: StepScheduler | null;
   /** By module: its step's position; -1: it runs a model. */
   private readonly stepOf: readonly number[];
+  private readonly threads: number;
   private readonly times: ModuleTimes;
 
   /** @param times of modules that run a model. */
   constructor(spec: PipelineSpec, times: ModuleTimes, losses: StepLosses, host: RunHost) {
     this.modules = spec.modules;
+    this.threads = spec.steps.threads;
     this.times = times;
     this.host = host;
     const steps: StepSpec[] = [];
@@ -78,6 +81,14 @@ export class ModuleRuns implements ModuleTimes {
   readonly leastUs = (module: number): number => this.stepUs(module) ?? this.times.leastUs(module);
   readonly plannedUs = (module: number): number =>
     this.stepUs(module) ?? this.times.plannedUs?.(module) ?? this.times.leastUs(module);
+
+  readonly togetherUs = (module: number, count: number): number => {
+    const stepUs = this.stepUs(module);
+    if (stepUs !== undefined) return togetherUs(count, this.threads, 1, () => stepUs);
+    return this.times.togetherUs?.(module, count) ?? this.times.leastUs(module);
+  };
+
+  readonly isSingle = (module: number): boolean => this.stepOf[module]! >= 0 || this.times.isSingle?.(module) === true;
 
   /** Undefined: it runs a model. */
   private stepUs(module: number): number | undefined {

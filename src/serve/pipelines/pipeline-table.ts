@@ -10,10 +10,12 @@ import { type PipelineSpec, runOf } from "../../config/server/pipelines/served-p
 import { plannedBatch } from "../../core/latency/planned-batch.js";
 import type { ModuleTimes } from "../../system/budget.js";
 import { columnOf } from "../../system/module-states.js";
+import { togetherUs } from "../../system/part-work.js";
 import { pause } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { REFUSALS } from "../endings.js";
 import type { ModelStatistics, RepositoryIndexEntry } from "../gateway.js";
+import type { ServedModel } from "../models/served-model.js";
 import type { Log } from "../observation/log.js";
 import type { PipelineMetrics, PipelineView } from "../observation/pipeline-metrics.js";
 import { LivePipeline, type PipelineHost } from "./live-pipeline.js";
@@ -179,16 +181,28 @@ export class PipelineTable implements PipelineView {
       name,
       spec.modules.map((module) => module.name),
     );
-    const inBatchUs = (module: number, sizeOf: (table: Float64Array, model: ModelSpec) => number): number => {
-      const { group, spec: model, times } = this.host.models.serving(spec.modules[module]!.model, "");
+    /** By module: as it was served last, for a pipeline whose model goes before it does. */
+    const last = new Map<number, ServedModel>();
+    const modelOf = (module: number): ServedModel => {
+      const { model } = spec.modules[module]!;
+      if (typeof this.modelOf(model) !== "string") last.set(module, this.host.models.serving(model, ""));
+      return last.get(module)!;
+    };
+    /** @param inUs of what is to be done, by the times of batches of each size. */
+    const timeUs = (module: number, inUs: (table: Float64Array, model: ModelSpec, count: number) => number): number => {
+      const { group, spec: model, times } = modelOf(module);
       const { controlUs, dataUsPerRequest } = group.network;
       const sizeMax = Math.max(1, model.batchSizeMax);
       const table = Float64Array.from({ length: sizeMax + 1 }, (_, size) => (size === 0 ? 0 : times.us(size, null)));
-      return controlUs + dataUsPerRequest + table[sizeOf(table, model)]!;
+      return controlUs + dataUsPerRequest + inUs(table, model, group.spec.count);
     };
     const moduleTimes: ModuleTimes = {
-      leastUs: (module) => inBatchUs(module, () => 1),
-      plannedUs: (module) => inBatchUs(module, (table, { sloUs }) => plannedBatch(table, table.length - 1, sloUs ?? 0)),
+      leastUs: (module) => timeUs(module, (table) => table[1]!),
+      plannedUs: (module) =>
+        timeUs(module, (table, { sloUs }) => table[plannedBatch(table, table.length - 1, sloUs ?? 0)]!),
+      isSingle: (module) => modelOf(module).spec.batchSizeMax <= 1,
+      togetherUs: (module, parts) =>
+        timeUs(module, (table, _, count) => togetherUs(parts, count, table.length - 1, (size) => table[size]!)),
     };
     return new LivePipeline(spec, moduleTimes, cells, this.host);
   }

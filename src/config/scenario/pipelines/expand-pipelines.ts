@@ -73,11 +73,14 @@ export function cumulated(weights: readonly number[]): Float64Array {
 }
 
 /** @param times by model. */
-export const budgetsOf = ({ modules, budget }: ExpandedPipeline, { leastUs, plannedUs }: ModuleTimes): Budgets => {
-  const ofModule = (us: (model: number) => number) => (module: number) => us(modules[module]!.model);
+export const budgetsOf = ({ modules, budget }: ExpandedPipeline, times: ModuleTimes): Budgets => {
+  const { leastUs, plannedUs, togetherUs, isSingle } = times;
+  const modelOf = (module: number): number => modules[module]!.model;
   return new Budgets(new Pipeline(modules), budget, {
-    leastUs: ofModule(leastUs),
-    ...(plannedUs === undefined ? {} : { plannedUs: ofModule(plannedUs) }),
+    leastUs: (module) => leastUs(modelOf(module)),
+    ...(plannedUs && { plannedUs: (module) => plannedUs(modelOf(module)) }),
+    ...(togetherUs && { togetherUs: (module, count) => togetherUs(modelOf(module), count) }),
+    ...(isSingle && { isSingle: (module) => isSingle(modelOf(module)) }),
   });
 };
 

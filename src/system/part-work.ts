@@ -1,0 +1,97 @@
+/** What parts of a fan-out that come together still have before them, which one part alone has not. */
+import type { Pipeline } from "./pipeline.js";
+
+/** Which part of a fan-out a request is in a module, and how many there are; see Flow. */
+export interface PartFrames {
+  aroundOf(frame: number): number;
+  togetherOf(frame: number): number;
+}
+
+/** Of a part, with all that come together with it: time in the module, and in all after it along the longest way. */
+export interface Work {
+  readonly ownUs: number;
+  readonly afterUs: number;
+}
+
+interface Known extends Work {
+  /** Parts of each fan-out around the module, innermost first. */
+  readonly counts: readonly number[];
+}
+
+/**
+ * n parts of a fan-out come to its modules at one moment and queue for the same accelerators: the last of them is there for the
+ * time of all. So in the modules of the parts the work is that of n, after the join that of one again. A fan-out that is still
+ * ahead counts as one part: how many it makes is not known.
+ */
+export class PartWork {
+  private readonly pipeline: Pipeline;
+  private readonly ownUs: (module: number, count: number) => number;
+  /** By module that fans out: parts of the request at hand; 0: not around the module. */
+  private readonly counts: Float64Array;
+  /** By module: the last that was asked for. Siblings ask for the same. */
+  private readonly known: (Known | null)[];
+
+  /** @param ownUs of so many parts in a module, until the last is done. */
+  constructor(pipeline: Pipeline, ownUs: (module: number, count: number) => number) {
+    this.pipeline = pipeline;
+    this.ownUs = ownUs;
+    this.counts = new Float64Array(pipeline.modules.length);
+    this.known = pipeline.modules.map(() => null);
+  }
+
+  /** Times of modules changed. */
+  forget(): void {
+    this.known.fill(null);
+  }
+
+  /** @param frame of the part that comes to the module. */
+  of(module: number, frame: number, frames: PartFrames): Work {
+    const known = this.known[module]!;
+    if (known !== null && this.isOf(known, frame, frames)) return known;
+    const { counts, pipeline } = this;
+    counts.fill(0);
+    const around: number[] = [];
+    let at = frame;
+    for (let opener = pipeline.scope[module]!; opener >= 0; opener = pipeline.gathersIn[opener]!) {
+      counts[opener] = frames.togetherOf(at);
+      around.push(counts[opener]!);
+      at = frames.aroundOf(at);
+    }
+    const usOf = (each: number): number => this.ownUs(each, this.countIn(each));
+    const found = { counts: around, ownUs: usOf(module), afterUs: pipeline.longest("subs", usOf)[module]! };
+    this.known[module] = found;
+    return found;
+  }
+
+  private isOf({ counts }: Known, frame: number, frames: PartFrames): boolean {
+    let at = frame;
+    for (const count of counts) {
+      if (frames.togetherOf(at) !== count) return false;
+      at = frames.aroundOf(at);
+    }
+    return true;
+  }
+
+  private countIn(module: number): number {
+    const { counts, pipeline } = this;
+    let opener = pipeline.scope[module]!;
+    while (opener >= 0 && counts[opener] === 0) opener = pipeline.gathersIn[opener]!;
+    return opener < 0 ? 1 : counts[opener]!;
+  }
+}
+
+/**
+ * Until the last of so many requests is done that come at once and have all accelerators to themselves, each with its part of them in
+ * full batches. @param execUs of a batch of this size.
+ */
+export function togetherUs(
+  count: number,
+  accelerators: number,
+  sizeMax: number,
+  execUs: (size: number) => number,
+): number {
+  const each = Math.ceil(count / accelerators);
+  const full = Math.floor(each / sizeMax);
+  const rest = each % sizeMax;
+  return full * (full === 0 ? 0 : execUs(sizeMax)) + (rest === 0 ? 0 : execUs(rest));
+}
