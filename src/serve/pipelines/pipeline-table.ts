@@ -40,7 +40,7 @@ const IDLE_LOOK_US = 10_000;
 export class PipelineTable implements PipelineView {
   private readonly entries = new Map<string, Listed>();
   /** Not served any more, or not as they were, and not yet at their end. */
-  private leaving: LivePipeline[] = [];
+  private readonly leaving = new Set<LivePipeline>();
   private readonly source: PipelineSource | null;
   private readonly host: { -readonly [K in keyof PipelineHost]: PipelineHost[K] };
   private readonly metrics: PipelineMetrics;
@@ -220,9 +220,10 @@ export class PipelineTable implements PipelineView {
 
   /** Resolves when what it had has ended. */
   private async retire(served: LivePipeline): Promise<void> {
-    this.leaving.push(served);
+    this.leaving.add(served);
     while (served.live > 0) await pause(this.host.clock, IDLE_LOOK_US);
     await served.close();
+    this.leaving.delete(served);
   }
 
   /** What parts handed on is said now, and so meets the accelerator that they freed in one turn of the scheduler. */
@@ -231,11 +232,15 @@ export class PipelineTable implements PipelineView {
     for (const pipeline of this.leaving) pipeline.settle();
   }
 
+  /** Not served any more, and not yet at their end. */
+  get leavingCount(): number {
+    return this.leaving.size;
+  }
+
   // At the end
 
   /** Requests in flight, of those that are leaving, too. */
   get live(): number {
-    this.leaving = this.leaving.filter(({ live }) => live > 0);
     let live = 0;
     for (const pipeline of [...this.served(), ...this.leaving]) live += pipeline.live;
     return live;
@@ -263,7 +268,7 @@ export class PipelineTable implements PipelineView {
     for (const [pipeline, { served }] of this.entries) {
       const all = [
         ...(served === null ? [] : [served]),
-        ...this.leaving.filter(({ spec }) => spec.client.name === pipeline),
+        ...[...this.leaving].filter(({ spec }) => spec.client.name === pipeline),
       ];
       const sum = (of: (each: LivePipeline) => number): number => all.reduce((total, each) => total + of(each), 0);
       yield { pipeline, inFlight: sum(({ live }) => live), bytes: sum(({ heldBytes }) => heldBytes) };
