@@ -4,7 +4,7 @@ import type { ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { InferCall, InferHandler } from "../gateway.js";
 import type { Hold } from "./held-bytes.js";
-import { bytesOf, isList, rowAt, type TensorOrList, together } from "./part-tensors.js";
+import { bytesOf, isList, RowStarts, rowAt, type TensorOrList, together } from "./part-tensors.js";
 
 /** Which frame of a request lies around another, and which of its parts it is; see Flow. */
 export interface Frames {
@@ -24,6 +24,7 @@ export class OpenRequest {
   private readonly inputs: ReadonlyMap<string, Tensor>;
   private readonly width: number;
   private readonly frames: Frames;
+  private readonly rowStarts = new RowStarts();
   /** By frame * modules + module: what the module answered there, by name. */
   private readonly answers = new Map<number, ReadonlyMap<string, TensorOrList>>();
   /** By the same of a fan-out, in the frame around its parts: their frames, by number. */
@@ -96,7 +97,7 @@ export class OpenRequest {
     const owner = this.climb(frame, up);
     const whole = module < 0 ? this.inputs.get(tensor) : this.answers.get(owner * this.width + module)?.get(tensor);
     if (whole === undefined || rowUp < 0) return whole;
-    return rowAt(whole, this.frames.numberOf(this.climb(frame, rowUp)));
+    return rowAt(whole, this.frames.numberOf(this.climb(frame, rowUp)), this.rowStarts);
   }
 
   /** What the module itself answered in this frame. */

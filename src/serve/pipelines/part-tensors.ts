@@ -17,17 +17,35 @@ export const bytesOf = (tensors: Iterable<TensorOrList>): number => {
 /** How many parts it makes. */
 export const rowCount = (value: TensorOrList): number => (isList(value) ? value.length : (value.shape[0] ?? 0));
 
+/** Where the rows of BYTES begin, found once for each tensor: elements are only found one behind the other. */
+export class RowStarts {
+  private readonly known = new Map<Tensor, Float64Array>();
+
+  /** By row; then the end of the last. */
+  of(tensor: Tensor): Float64Array {
+    const known = this.known.get(tensor);
+    if (known !== undefined) return known;
+    const { data, shape } = tensor;
+    const elements = elementCount(shape.slice(1));
+    const starts = new Float64Array(shape[0]! + 1);
+    for (let row = 0; row < shape[0]!; row++) starts[row + 1] = skip(data, starts[row]!, elements);
+    this.known.set(tensor, starts);
+    return starts;
+  }
+}
+
 /** One row of a tensor, its first axis kept; one tensor of a list. Nothing is copied. */
-export function rowAt(value: TensorOrList, row: number): Tensor {
+export function rowAt(value: TensorOrList, row: number, rowStarts: RowStarts): Tensor {
   if (isList(value)) return value[row]!;
   const { name, datatype, shape, data } = value;
   const rest = shape.slice(1);
-  const elements = elementCount(rest);
-  const size = DATATYPES[datatype] * elements;
   const one = { name, datatype, shape: [1, ...rest] };
-  if (datatype !== "BYTES") return { ...one, data: data.subarray(row * size, (row + 1) * size) };
-  const start = skip(data, 0, row * elements);
-  return { ...one, data: data.subarray(start, skip(data, start, elements)) };
+  if (datatype === "BYTES") {
+    const starts = rowStarts.of(value);
+    return { ...one, data: data.subarray(starts[row], starts[row + 1]) };
+  }
+  const size = DATATYPES[datatype] * elementCount(rest);
+  return { ...one, data: data.subarray(row * size, (row + 1) * size) };
 }
 
 /** Where so many elements of BYTES end. */
