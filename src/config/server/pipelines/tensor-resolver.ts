@@ -9,7 +9,6 @@ import {
   fits,
   hint,
   type ModuleTensors,
-  plain,
   rowOf,
   tensorsOfModel,
   tensorsOfStep,
@@ -18,14 +17,9 @@ import {
 } from "./module-tensors.js";
 import { branchOf, defaultsOf } from "./own-outputs.js";
 import type { ReadPipeline } from "./pipeline-file.js";
+import { Presence } from "./presence.js";
+import { RequestInputs } from "./request-inputs.js";
 import { type BranchSpec, type DefaultTensor, type NamedEnds, REQUEST, type TensorEnd } from "./served-pipeline.js";
-import { WAYS_MAX, Ways, waysOf } from "./ways.js";
-
-/** A tensor that the request brings, and the first module that takes it. */
-interface RequestInput {
-  readonly spec: EndSpec;
-  readonly taker: string;
-}
 
 /** An end as the file writes it. */
 interface WrittenEnd {
@@ -47,12 +41,12 @@ export class TensorResolver {
   private readonly read: ReadPipeline;
   private readonly issues: IssueList;
   private readonly pipeline: Pipeline;
-  private readonly ways: Ways | null;
+  private readonly presence: Presence;
   /** By module: those that lead to it. */
   private readonly before: readonly Set<number>[];
   /** By module that fans out: what its parts have a row of each, as `module/tensor`. */
   private readonly rows: ReadonlyMap<number, ReadonlySet<string>>;
-  private readonly request = new Map<string, RequestInput>();
+  private readonly request: RequestInputs;
 
   constructor(read: ReadPipeline, modelOf: (name: string) => ModelSpec | string) {
     this.read = read;
@@ -82,10 +76,9 @@ export class TensorResolver {
           : [[module, new Set(parts.tensors.map((tensor) => keyOf(this.indexOf(parts.module), tensor)))] as const],
       ),
     );
-    const ways = waysOf(this.pipeline);
-    if (ways > WAYS_MAX)
-      this.issues.add(["modules"], `must branch into at most ${WAYS_MAX} ways in all; branch into ${ways}`);
-    this.ways = ways > WAYS_MAX ? null : new Ways(this.pipeline);
+    const titleOf = (module: number): string => this.titleOf(module);
+    this.presence = new Presence(read.file.modules, this.pipeline, this.tensors, titleOf, this.issues);
+    this.request = new RequestInputs(titleOf, this.issues);
   }
 
   throwIfAny(): void {
@@ -125,7 +118,7 @@ export class TensorResolver {
         );
       if (found === null) return [];
       this.checkEnd(module, input, found, at);
-      this.checkPresence(module, input, [found.end], at);
+      this.presence.check(module, input, [found.end], at);
       return [found.end];
     }
     const places = Array.isArray(written) ? written : [written];
@@ -136,7 +129,7 @@ export class TensorResolver {
       this.checkEnd(module, input, found, own);
       return [found.end];
     });
-    if (ends.length === places.length) this.checkPresence(module, input, ends, at);
+    if (ends.length === places.length) this.presence.check(module, input, ends, at);
     return ends;
   }
 
@@ -249,7 +242,7 @@ export class TensorResolver {
 
   private checkEnd(module: number, input: EndSpec, { end, spec }: Found, at: FieldPath): void {
     if (spec === null) {
-      this.take(module, input, end, at);
+      this.request.take(module, input, end, at);
       return;
     }
     if (!fits(spec, input))
@@ -257,76 +250,6 @@ export class TensorResolver {
         at,
         `of module ${this.titleOf(module)} must be ${textOf(input)}; was output '${end.tensor}' of module ${this.titleOf(end.module)}: ${textOf(spec)}${aspect(end)}`,
       );
-  }
-
-  /** On every way one of the places has it, or it may be left out. */
-  private checkPresence(module: number | null, input: EndSpec | null, ends: readonly TensorEnd[], at: FieldPath): void {
-    if (input?.optional === true) return;
-    const isSure = (end: TensorEnd): boolean => end.module === REQUEST || !this.mayBeMissing(end);
-    const sure = ends.filter(isSure);
-    if (sure.some((end) => end.module === REQUEST)) return;
-    const missing = ends.find((end) => !isSure(end));
-    if (sure.length === 0 && missing !== undefined) {
-      const soft = this.titleOf(missing.module);
-      this.issues.add(
-        at,
-        module === null
-          ? `must not come from a soft module, which may be missing; was ${soft}, which has no default for '${missing.tensor}'`
-          : `of module ${this.titleOf(module)} must be optional in ${this.tensors[module]!.whose}, since module ${soft} is soft and may be missing; or it needs a default for '${missing.tensor}'`,
-      );
-      return;
-    }
-    const within = ends[0]!.gatheredOf;
-    const way =
-      this.ways?.without(
-        module,
-        sure.map((end) => end.module),
-        within < 0 ? null : within,
-      ) ?? -1;
-    if (way < 0) return;
-    const places = ends.map((end) => this.titleOf(end.module)).join(", ");
-    const choices = this.ways!.describe(way, (each) => this.titleOf(each));
-    this.issues.add(
-      at,
-      `${this.whose(module)}must be there whichever way a request takes; comes from ${places}, passed over where ${choices}`,
-    );
-  }
-
-  private mayBeMissing({ module, tensor }: TensorEnd): boolean {
-    const { soft, defaults } = this.read.file.modules[module]!;
-    return soft && defaults?.[tensor] === undefined;
-  }
-
-  /** The request brings it; several modules may take it. */
-  private take(module: number, input: EndSpec, from: TensorEnd, at: FieldPath): void {
-    const title = this.titleOf(module);
-    if (input.list === true) {
-      this.issues.add(
-        at,
-        `of module ${title}, ${textOf(input)}, must come from a module: clients send no lists; was the request's input '${from.tensor}'`,
-      );
-      return;
-    }
-    const taken = plain(from.tensor, input, input.optional);
-    const own = from.rowUp < 0 ? taken : { ...taken, shape: [-1, ...taken.shape.slice(1)] };
-    const taker = `${title} as '${input.name}'`;
-    const known = this.request.get(from.tensor);
-    if (known === undefined) {
-      this.request.set(from.tensor, { spec: own, taker });
-      return;
-    }
-    if (!fits(known.spec, own)) {
-      this.issues.add(
-        at,
-        `of module ${title}, the request's input '${from.tensor}', must be ${textOf(input)}; module ${known.taker} takes it as ${textOf(known.spec)}`,
-      );
-      return;
-    }
-    const shape = known.spec.shape.map((extent, axis) => (extent === -1 ? own.shape[axis]! : extent));
-    this.request.set(from.tensor, {
-      spec: { ...known.spec, shape, optional: known.spec.optional && own.optional },
-      taker: known.taker,
-    });
   }
 
   /** Where the parts of a module come from. */
@@ -351,7 +274,7 @@ export class TensorResolver {
           at,
           `of module ${this.titleOf(module)} must not be split again; its rows are the parts of ${this.titleOf(this.around(module)[outer + 1]!)}`,
         );
-      if (end.module !== REQUEST) this.checkPresence(module, null, [end], at);
+      if (end.module !== REQUEST) this.presence.check(module, null, [end], at);
       // The rows are counted where the parts are not yet.
       return [{ ...end, up: end.up - 1, rowUp: -1 }];
     });
@@ -370,9 +293,7 @@ export class TensorResolver {
   }
 
   requestInputs(): EndSpec[] {
-    if (this.request.size === 0 && this.issues.issues.length === 0)
-      this.issues.add(["modules"], "must take an input of the request in at least one module; none does");
-    return [...this.request.values()].map(({ spec }) => spec);
+    return this.request.specs();
   }
 
   outputs(): NamedEnds[] {
@@ -398,7 +319,7 @@ export class TensorResolver {
           );
       }
       const ends = found.map(({ end }) => end);
-      this.checkPresence(null, null, ends, ["outputs", name]);
+      this.presence.check(null, null, ends, ["outputs", name]);
       return [{ name, from: ends, list: false, spec: first.spec! }];
     });
   }
@@ -422,7 +343,7 @@ export class TensorResolver {
             ["outputs"],
             `must be given, since output '${name}' of module ${this.titleOf(module)} is ${textOf(found.spec!)}`,
           );
-        this.checkPresence(null, null, [found.end], ["outputs"]);
+        this.presence.check(null, null, [found.end], ["outputs"]);
         named.set(name, { name, from: [found.end], list: false, spec: found.spec! });
       }
     }
