@@ -9,7 +9,7 @@ import type { Pipeline } from "./pipeline.js";
 /**
  * How a module's queue, under a policy that knows one module only, is told of the others:
  * - share: of the time that is left it gets its share, by the least times of the modules from here on along the longest way, and of
- *   parts of a fan-out by that of all that come together; where those are run one by one, all but the least that must still follow;
+ *   parts of a fan-out by that of all that come together; a module without batches gets all but the least that must still follow;
  * - measured: the same by the times that parts took in the modules lately; by the least times where that is not known;
  * - rest: all of it but the least that must still follow;
  * - whole: all of it (what follows is not looked at; PARD-back);
@@ -167,8 +167,9 @@ export class Budgets {
       case "overload":
         return this.overload!.admits(module) ? deadline : at;
       default: {
-        if (frames !== null && this.pipeline.scope[module]! >= 0 && this.spec.rule === "share") {
-          if (this.times.isSingle?.(module) === true) return deadline - this.leastAfterUs[module]!;
+        const isShare = this.spec.rule === "share";
+        if (isShare && this.times.isSingle?.(module) === true) return deadline - this.leastAfterUs[module]!;
+        if (isShare && frames !== null && this.pipeline.scope[module]! >= 0) {
           const { ownUs, afterUs } = this.work.of(module, frame, frames);
           return at + shareOf(deadline - at, ownUs, afterUs);
         }
