@@ -1,10 +1,12 @@
 /** A model repository before it is served: what loading would say of each model, and what was understood. */
+import path from "node:path";
 import { ConfigError, type ConfigIssue } from "../config/config-error.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
 import type { PipelineSpec } from "../config/server/pipelines/served-pipeline.js";
 import type { ServerConfig } from "../config/server/server.js";
 import { hostLimits, sloProblem } from "../serve/models/host-limits.js";
 import { checkRepository, type Repository, readRepository, servedBy } from "../serve/repository/repository.js";
+import { missingImports } from "../serve/repository/step-imports.js";
 import { ServingError } from "../wire/serving-error.js";
 import { formatNumber } from "./table.js";
 
@@ -50,10 +52,25 @@ export function checkModels(folder: string, server: ServerConfig | null): Checke
     models: models.map(wordsOf),
     pipelines: pipelines.map(pipelineWordsOf),
     warnings: [...strays, ...new Set(models.flatMap((spec) => [...(spec.warnings ?? []), ...tooTight(spec)]))],
-    problems: errors.flatMap(({ name, message }) =>
-      message.split("\n").map((line) => ({ line: null, field: name, message: line })),
-    ),
+    problems: [
+      ...errors.flatMap(({ name, message }) =>
+        message.split("\n").map((line) => ({ line: null, field: name, message: line })),
+      ),
+      ...pipelines.flatMap(importProblems),
+    ],
   };
+}
+
+/** What its steps import and Node would not find when they are loaded: once for each file. */
+function importProblems({ client: { name, folder }, modules }: PipelineSpec): ConfigIssue[] {
+  const files = new Set(modules.flatMap(({ step }) => (step === null ? [] : step.file)));
+  return [...files].flatMap((file) =>
+    missingImports(path.join(folder, file)).map((specifier) => ({
+      line: null,
+      field: name,
+      message: `step ${file} must import what is there; '${specifier}' is neither beside it nor in a node_modules from its folder upwards`,
+    })),
+  );
 }
 
 function repositoryOf(folder: string, server: ServerConfig | null): Repository & { strays: readonly string[] } {
