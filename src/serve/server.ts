@@ -293,7 +293,7 @@ export class Server implements Gateway {
     if (this.options.modelControl === "explicit") return;
     throw new ServingError(
       "unavailable",
-      `explicit model load / unload is not allowed if polling is enabled: ${what} needs model_control 'explicit'; was 'none'`,
+      `explicit model load / unload is not allowed: ${what} needs 'model_control: explicit' in the server's configuration (rubato.config.yaml); was 'none', which loads every model at the start`,
       { reason: "model-control" },
     );
   }
