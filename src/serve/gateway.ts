@@ -30,12 +30,23 @@ export interface InferCall {
   readonly parameters: Readonly<Record<string, ParameterValue>>;
   /** What the scheduler is told of it beyond its queue and deadline. Absent: the kind of its app. */
   readonly traits?: RequestTraits;
-  /** It is a part of a pipeline's request: when that was received, its one deadline in place of the model's, and the moment that the model's queue must reach. */
-  readonly part?: { readonly askedAt: number; readonly deadline: number; readonly dueBy: number };
+  readonly part?: CallOfPart;
   /** W3C `traceparent` header, or null. */
   readonly traceparent: string | null;
   /** Bytes of the request body, for byte limits. */
   readonly byteLength: number;
+}
+
+/** It is a part of a pipeline's request. */
+export interface CallOfPart {
+  /** When the whole was received. */
+  readonly askedAt: number;
+  /** Of the whole, in place of the model's. */
+  readonly deadline: number;
+  /** What the model's queue must reach. */
+  readonly dueBy: number;
+  /** Its batch ran, whoever still waits for it. @param us its equal share of the batch's time. */
+  ran(us: number): void;
 }
 
 /** A call that a door refused before the gateway saw it, as far as it was known. */

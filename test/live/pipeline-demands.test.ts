@@ -84,6 +84,33 @@ test("module 2 of 3 fails: module 3 is not called, the client gets module 2's er
   expect(await world.metric("rubato_batches_ended_total", 'model="c"')).toBe(0);
 });
 
+test("accelerator time is counted by how the whole ended: also of a part that ran on when its sibling had failed", async () => {
+  const file = `slo_ms: 400
+modules:
+  - { id: 0, name: first, model: a }
+  - { id: 1, name: left, pres: [0], step: ./s.mjs, time_ms: 10, takes: { x: { datatype: FP32, shape: [-1, 1] } }, gives: { y: { datatype: FP32, shape: [-1, 1] } }, inputs: { x: { tensor: x } } }
+  - { id: 2, name: right, model: c, pres: [0], ${INPUT} }
+outputs: { y: { module: right, tensor: y } }
+`;
+  let asked = 0;
+  const fate = () => (asked === 1 ? "throws" : "ends");
+  const world = new VirtualPipeline(groups, [model("a", 4), model("c", 40)], file, fate);
+  await world.start();
+  const ends: string[] = [];
+  const ask = (): void => {
+    asked++;
+    world.ask([fp32("x", 1, 0)], (reply) => ends.push(reply === null ? "failed" : "finished"));
+  };
+  ask();
+  world.clock.in(200 * MS, ask);
+  await world.end(world.clock.now() + S);
+  expect(ends).toEqual(["failed", "finished"]);
+  const secondsOf = (outcome: string): Promise<number> =>
+    world.metric("rubato_pipeline_accelerator_seconds_total", `outcome="${outcome}"`);
+  expect(await secondsOf("failed")).toBeCloseTo(0.044, 9);
+  expect(await secondsOf("finished")).toBeCloseTo(0.044, 9);
+});
+
 test("queue limit 1 on a module, 20 parallel requests: every one is answered", async () => {
   const models = [
     model("a", 4, "eager", { batchSizeMax: 20 }),

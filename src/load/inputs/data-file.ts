@@ -1,12 +1,13 @@
 import { ServingError } from "../../wire/serving-error.js";
-import { DATATYPES, type Datatype, type Tensor } from "../../wire/tensors/tensor.js";
+import { DATATYPES, type Datatype, elementCount, type Tensor } from "../../wire/tensors/tensor.js";
+import { packBytes } from "../../wire/tensors/tensor-bytes.js";
 import { bytesFromJson } from "../../wire/tensors/tensor-json.js";
 import type { Sample } from "./inputs.js";
 import type { ModelMetadata } from "./metadata.js";
 
 /**
  * Requests from a file: JSON lines, each an Open Inference Protocol request body (`{"inputs": [{name, shape, datatype,
- * data}], "parameters": {...}}`; a datatype left out is the model's).
+ * data}], "parameters": {...}}`; a datatype left out is the model's). Bytes that are no text are `{"b64": "..."}`, as elements of BYTES.
  *
  * @throws ServingError invalid-argument naming file, line and what is wrong.
  */
@@ -41,7 +42,9 @@ export function parseDataFile(name: string, text: string, metadata: ModelMetadat
         name: declared.name,
         datatype,
         shape,
-        data: bytesFromJson(`${where}: input '${declared.name}'`, datatype, shape, input.data),
+        data:
+          base64Elements(`${where}: ${at}.data`, datatype, shape, input.data) ??
+          bytesFromJson(`${where}: input '${declared.name}'`, datatype, shape, input.data),
       };
     });
     samples.push({ tensors, parameters: (json.parameters ?? {}) as Sample["parameters"] });
@@ -49,3 +52,29 @@ export function parseDataFile(name: string, text: string, metadata: ModelMetadat
   if (samples.length === 0) throw new ServingError("invalid-argument", `${name}: holds no requests`);
   return samples;
 }
+
+/** @returns undefined: they are written otherwise. @throws ServingError invalid-argument naming what is no base64, or how many there must be. */
+function base64Elements(
+  where: string,
+  datatype: Datatype,
+  shape: readonly number[],
+  data: unknown,
+): Uint8Array | undefined {
+  if (datatype !== "BYTES" || !Array.isArray(data) || !isBase64(data[0])) return undefined;
+  if (data.length !== elementCount(shape))
+    throw new ServingError(
+      "invalid-argument",
+      `${where} must have ${elementCount(shape)} elements for shape [${shape}]; has ${data.length}`,
+    );
+  return packBytes(
+    data.map((element: unknown, index) => {
+      if (!isBase64(element) || !BASE64.test(element.b64))
+        throw new ServingError("invalid-argument", `${where}[${index}] must be {"b64": "..."}, padded base64`);
+      return Buffer.from(element.b64, "base64");
+    }),
+  );
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const isBase64 = (element: unknown): element is { readonly b64: string } =>
+  typeof (element as { b64?: unknown } | null)?.b64 === "string";

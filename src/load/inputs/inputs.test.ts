@@ -96,6 +96,17 @@ describe("inputs", () => {
     expect(() => parseShape("x:65536,65536")).toThrow("at most 2^28 elements");
   });
 
+  it("reads elements of BYTES that are no text, and refuses what is no base64 or of another number", () => {
+    const read = (shape: string, data: string) =>
+      parseDataFile("f", `{"inputs":[{"name":"x","shape":[${shape}],"data":[${data}]}]}`, metadata("BYTES", [-1]));
+    expect([...read("2", '{"b64":"/w=="},{"b64":""}')[0]!.tensors[0]!.data]).toEqual([1, 0, 0, 0, 255, 0, 0, 0, 0]);
+    expect(() => read("2", '{"b64":"/w=="},{"b64":"/w"}')).toThrow(
+      'f: line 1: inputs[0].data[1] must be {"b64": "..."}',
+    );
+    expect(() => read("2", '{"b64":"/w=="},"a"')).toThrow('inputs[0].data[1] must be {"b64": "..."}');
+    expect(() => read("3", '{"b64":"/w=="}')).toThrow("inputs[0].data must have 3 elements for shape [3]; has 1");
+  });
+
   it.each([
     ["{", "f: line 1: is not JSON"],
     ["{}", "f: line 1: 'inputs' must be a non-empty array"],

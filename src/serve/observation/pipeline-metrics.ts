@@ -15,6 +15,8 @@ export interface PipelineCells {
   ended(outcome: string, reason: string, module: string): void;
   partEnded(module: number, outcome: string): void;
   stepThreadEnded(cause: string): void;
+  /** @param outcome of the request. @param us of accelerators. */
+  spent(outcome: string, us: number): void;
 }
 
 export class PipelineMetrics {
@@ -23,6 +25,7 @@ export class PipelineMetrics {
   private readonly parts: CounterFamily;
   private readonly stepExits: CounterFamily;
   private readonly duration: HistogramFamily;
+  private readonly accelerators: CounterFamily;
 
   /** @param seconds bounds of buckets. */
   constructor(registry: Registry, seconds: readonly number[]) {
@@ -40,6 +43,11 @@ export class PipelineMetrics {
       registry,
       "rubato_pipeline_step_exits_total",
       "Threads of a pipeline's steps that ended and were replaced, by cause (worker-crashed, worker-hung).",
+    );
+    this.accelerators = new CounterFamily(
+      registry,
+      "rubato_pipeline_accelerator_seconds_total",
+      "Time of accelerators that parts of requests had, each an equal share of its batch's, by the outcome of the whole request: what is not finished was in vain. Batches that failed and steps are left out.",
     );
     this.duration = new HistogramFamily(
       registry,
@@ -87,7 +95,7 @@ export class PipelineMetrics {
   }
 
   ofPipeline(pipeline: string, modules: readonly string[]): PipelineCells {
-    const { requests, parts, stepExits } = this;
+    const { requests, parts, stepExits, accelerators } = this;
     return {
       duration: this.duration.cell({ pipeline }),
       ended: (outcome, reason, module) => {
@@ -98,6 +106,9 @@ export class PipelineMetrics {
       },
       stepThreadEnded: (cause) => {
         stepExits.cell({ pipeline, cause }).value++;
+      },
+      spent: (outcome, us) => {
+        accelerators.cell({ pipeline, outcome }).value += us / 1e6;
       },
     };
   }

@@ -338,22 +338,27 @@ export class LivePipeline implements FlowDriver {
     const handler = open.close(outcome === FINISHED);
     const totalUs = at - call.receivedAt;
     if (outcome === FINISHED && at <= open.deadline) {
-      this.cells.ended(OUTCOMES[FINISHED], "", "");
+      this.countEnd(open, OUTCOMES[FINISHED], "", "");
       this.cells.duration.observe(totalUs / 1e6);
       this.counts.ran(1, 0, totalUs, 0, this.host.clock.wallMs());
       this.counts.ended(true, totalUs, 0);
       handler.onReply(this.replyOf(open, request));
-    } else if (cause === null && outcome !== FINISHED) this.cells.ended(OUTCOMES[DROPPED], "cancelled", "");
+    } else if (cause === null && outcome !== FINISHED) this.countEnd(open, OUTCOMES[DROPPED], "cancelled", "");
     else {
       const name = this.spec.modules[module]?.name ?? "";
       const pipeline = this.spec.client.name;
       const error = cause === null ? lateError(pipeline, open) : moduleError(pipeline, name, open, cause);
       const { code, details } = error;
-      this.cells.ended(OUTCOMES[outcome === FINISHED ? LATE : outcome]!, details.reason ?? code, name);
+      this.countEnd(open, OUTCOMES[outcome === FINISHED ? LATE : outcome]!, details.reason ?? code, name);
       this.counts.ended(false, totalUs, 0);
       if (this.entering === open) this.refusal = error;
       else handler.onError(error);
     }
+  }
+
+  private countEnd(open: OpenRequest, outcome: string, reason: string, module: string): void {
+    this.cells.ended(outcome, reason, module);
+    open.acceleratorTime.ended((us) => this.cells.spent(outcome, us));
   }
 
   private replyOf(open: OpenRequest, request: FlowRequest): InferReply {

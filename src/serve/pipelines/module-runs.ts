@@ -141,11 +141,12 @@ function inputsOf({ inputs }: ServedModule, open: OpenRequest, frame: number): N
 
 function callOf(
   { model, outputs }: ServedModule,
-  { call, deadline }: OpenRequest,
+  open: OpenRequest,
   inputs: readonly NamedValue[],
   at: number,
   dueBy: number,
 ): InferCall {
+  const { call, deadline, acceleratorTime } = open;
   // A model takes no lists: that was held against it when the pipeline was loaded.
   const tensors = inputs.flatMap(({ name, value }) => (isList(value) ? [] : { ...value, name }));
   return {
@@ -158,7 +159,7 @@ function callOf(
     timeoutUs: null,
     transportDeadlineAt: null,
     parameters: call.parameters,
-    part: { askedAt: call.receivedAt, deadline, dueBy },
+    part: { askedAt: call.receivedAt, deadline, dueBy, ran: (us) => acceleratorTime.spent(us) },
     traceparent: call.traceparent,
     byteLength: bytesOf(tensors),
   };

@@ -3,6 +3,7 @@ import { invariant } from "../../core/invariant.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { InferCall, InferHandler } from "../gateway.js";
+import { AcceleratorTime } from "./accelerator-time.js";
 import type { Hold } from "./held-bytes.js";
 import { bytesOf, isList, RowStarts, rowAt, type TensorOrList, together } from "./part-tensors.js";
 
@@ -21,6 +22,7 @@ export class OpenRequest {
   cause: ServingError | null = null;
   /** Made so far, of all fan-outs. */
   parts = 0;
+  readonly acceleratorTime = new AcceleratorTime();
   private readonly inputs: ReadonlyMap<string, Tensor>;
   private readonly width: number;
   private readonly frames: Frames;

@@ -1,6 +1,6 @@
 import type { RequestTraits } from "../../core/tables/request-table.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
-import type { InferCall, InferHandler, InferReply } from "../gateway.js";
+import type { CallOfPart, InferCall, InferHandler, InferReply } from "../gateway.js";
 import type { CommittedBatch } from "../groups/accelerator-group.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { RequestTrace } from "../observation/tracing.js";
@@ -48,6 +48,7 @@ export class InFlight {
   readonly askedAt: number;
   readonly byteLength: number;
   readonly traits: RequestTraits;
+  private readonly part: CallOfPart | undefined;
 
   /** @throws ServingError invalid-argument: its app is no name. */
   constructor(model: ServedModel, queue: ServedQueue, call: InferCall, deadline: number, handler: InferHandler) {
@@ -57,6 +58,7 @@ export class InFlight {
     this.held = call;
     this.handler = handler;
     this.receivedAt = call.receivedAt;
+    this.part = call.part;
     this.askedAt = call.part?.askedAt ?? call.receivedAt;
     this.byteLength = call.byteLength;
     const traits = call.traits ?? model.apps.traitsOf(call.parameters.app);
@@ -69,6 +71,13 @@ export class InFlight {
 
   get call(): InferCall | null {
     return this.held;
+  }
+
+  /** Its batch ended well, from and to these moments. */
+  executed(startedAt: number, finishedAt: number): void {
+    this.execStartAt = startedAt;
+    this.execEndAt = finishedAt;
+    this.part?.ran((finishedAt - startedAt) / this.batchSize);
   }
 
   reply(reply: InferReply, now: number): void {

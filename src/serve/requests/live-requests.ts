@@ -156,8 +156,7 @@ export class LiveRequests {
     outputs: readonly Tensor[],
     now: number,
   ): void {
-    request.execStartAt = startedAt;
-    request.execEndAt = finishedAt;
+    request.executed(startedAt, finishedAt);
     if (!request.isOpen) return;
     if (now > request.deadline) {
       request.refuse(endingError(LATE_ENDING, "late", request, now), now, "deadline");
