@@ -39,6 +39,17 @@ test("embedder: every policy has its rates and its peak", async () => {
   expect(values.get("embedder-capacity")).toBeGreaterThan(1);
 });
 
+// Three real models are loaded three times: beside other work that takes longer than a test may by default.
+test("pipelines: the default and pard past capacity, and what is found there", async () => {
+  const values = await tiny("pipelines");
+  const names = ["default", "pard"];
+  const findings = ["goodput past capacity", "dropped before recognition", "accelerator time in vain"];
+  expect([...values.keys()]).toEqual([
+    ...names.map((name) => `pipelines ocr at 2, ${name}`),
+    ...names.flatMap((name) => findings.map((finding) => `pipelines ${finding}, ${name}`)),
+  ]);
+}, 120_000);
+
 test("apps: every contender at a load, and what batches were expected to take", async () => {
   const values = await tiny("apps");
   const [first, ...others] = values.keys();

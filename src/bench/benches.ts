@@ -16,7 +16,7 @@ export interface BenchOptions {
   /** Of apps: an app's requests become twice as long, in place of the comparison. */
   readonly drift?: boolean;
   readonly profiler?: boolean;
-  /** Of default and apps: where finished cases are kept. */
+  /** Of default, apps and pipelines: where finished cases are kept. */
   readonly outDir?: string | null;
   readonly onProgress: (text: string) => void;
 }
@@ -140,6 +140,16 @@ export const BENCHES: readonly Bench[] = [
       "1 h 30 min on two quiet cores, goes on where it was ended; --size 0.1 30 min; --drift 15 min; --profiler 11 min",
     isQuick: false,
     run: async (options) => (await import("./apps/apps-bench.js")).benchApps(options),
+  },
+  {
+    name: "pipelines",
+    isFor:
+      "pages in time through the OCR pipeline from half to twice its capacity, where the others are dropped, accelerator time in vain: the " +
+      "default, the default and pard with PARD's estimates, drops by a time for each module",
+    isNotFor: "machines that do anything else meanwhile",
+    takes: "35 min on two quiet cores, goes on where it was ended; --size 0.05 2 min",
+    isQuick: false,
+    run: async (options) => (await import("./pipelines/pipelines-bench.js")).benchPipelines(options),
   },
   {
     name: "autoscale",

@@ -42,10 +42,10 @@ export function benchCommand(output: Output): Command {
     .option("--size <factor>", "work relative to the full size", numberWithin({ above: 0, max: 100 }), 1)
     .option("--seconds <s>", "length of each timed run (overhead, embedder)", numberWithin({ min: 0.1, max: 3600 }))
     .option("--data-dir <dir>", "folder of data: embedder takes sentence lengths from it (default: RUBATO_DATA)")
-    .option("--figures <dir>", "folder that figures are written to (scheduler, distribution, default, apps)")
+    .option("--figures <dir>", "folder that figures are written to (scheduler, distribution, default, apps, pipelines)")
     .option(
       "--out <dir>",
-      "folder that finished cases are kept in; given again, default and apps go on where they were",
+      "folder that finished cases are kept in; given again, default, apps and pipelines go on where they were",
       path.join("out", "bench"),
     )
     .option(
