@@ -19,7 +19,7 @@ import { insideOf, isFolder, resolveModelFile } from "./model-location.js";
 import { mergeTensors, type TensorSources } from "./model-tensors.js";
 import { servedVersions, versionFolders } from "./model-versions.js";
 import { type OnnxHeader, type OnnxValue, readOnnxHeader } from "./onnx-header.js";
-import { parseTritonConfig, type TritonConfig } from "./triton-config.js";
+import { parseTritonConfig, type TritonConfig } from "./triton-config/triton-config.js";
 
 export interface ReaderOptions {
   /** Largest model file, bytes. Default 16 GiB. */

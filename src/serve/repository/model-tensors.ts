@@ -4,7 +4,7 @@ import type { ModelFile, ModelFileInput, ModelFileOutput } from "../../config/se
 import { fillProblem } from "../../wire/tensors/element-range.js";
 import type { Datatype } from "../../wire/tensors/tensor.js";
 import type { OnnxValue } from "./onnx-header.js";
-import type { TritonConfig, TritonTensor } from "./triton-config.js";
+import type { TritonConfig, TritonTensor } from "./triton-config/triton-config.js";
 
 export interface TensorSources {
   readonly file: ModelFile;

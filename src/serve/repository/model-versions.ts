@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 import { ModelFileError } from "../../config/server/model-file.js";
 import { isFolder } from "./model-location.js";
-import type { VersionPolicy } from "./triton-config.js";
+import type { VersionPolicy } from "./triton-config/triton-config.js";
 
 const VERSION_MAX = 2n ** 63n - 1n;
 /** Each is loaded on every worker of its group: more at once is a mistake. */

@@ -2,7 +2,7 @@
  * A reader of protobuf text format, as protobuf's own tokenizer reads it. It knows no schema: numbers and words stay as
  * they stand, strings are bytes, and every field and value keeps its place for whoever holds them against one.
  */
-import { ServingError } from "../../wire/serving-error.js";
+import { ServingError } from "../../../wire/serving-error.js";
 
 export type TextValue =
   | { readonly kind: "message"; readonly at: number; readonly fields: readonly TextField[] }

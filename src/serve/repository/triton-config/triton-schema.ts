@@ -4,7 +4,7 @@
  *
  * A type is a scalar, an enum or a message; `*` behind it: repeated; `{key: type}`: a map.
  */
-import { nearest } from "../../config/config-error.js";
+import { nearest } from "../../../config/config-error.js";
 import { parseTextProto, placeOf, type TextField, type TextValue } from "./text-proto.js";
 
 export const ENUMS: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { renderTritonFields, TRITON_FIELD_TABLE } from "../../config/server/triton-fields.js";
+import { renderTritonFields, TRITON_FIELD_TABLE } from "../../../config/server/triton-fields.js";
 import { parseTritonConfig } from "./triton-config.js";
 import { ENUMS, MESSAGES, readTritonText } from "./triton-schema.js";
 

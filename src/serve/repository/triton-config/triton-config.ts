@@ -1,6 +1,6 @@
 /** What Rubato takes from Triton's `config.pbtxt`; what becomes of each field is in config/server/triton-fields.ts. */
-import { tritonField } from "../../config/server/triton-fields.js";
-import { ServingError } from "../../wire/serving-error.js";
+import { tritonField } from "../../../config/server/triton-fields.js";
+import { ServingError } from "../../../wire/serving-error.js";
 import { readTritonText, type TritonMessage, type TritonValue } from "./triton-schema.js";
 
 export interface TritonTensor {
