@@ -281,3 +281,24 @@ describe("what was understood", () => {
     expect(code).toBe(2);
   });
 });
+
+test("what a pipeline's step imports and Node would not find is a problem of the pipeline", () => {
+  put("m/1/model.onnx", plain);
+  const shape = "x: { datatype: FP32, shape: [1] }";
+  put(
+    "p/pipeline.yaml",
+    `slo_ms: 50\nmodules:\n  - { id: 0, name: one, step: ./s.mjs, takes: { ${shape} }, gives: { ${shape} } }\n`,
+  );
+  put(
+    "p/s.mjs",
+    'import { readFileSync } from "node:fs";\nimport gone from "no-such-package";\nexport default (x) => x;\n',
+  );
+  expect(checkModels(root, null).problems).toEqual([
+    {
+      line: null,
+      field: "p",
+      message:
+        "step ./s.mjs must import what is there; 'no-such-package' is neither beside it nor in a node_modules from its folder upwards",
+    },
+  ]);
+});

@@ -5,8 +5,8 @@ import type { ModelSpec, TensorSpec } from "../config/model.js";
 import type { PipelineSpec } from "../config/server/pipelines/served-pipeline.js";
 import type { ServerConfig } from "../config/server/server.js";
 import { hostLimits, sloProblem } from "../serve/models/host-limits.js";
+import { missingImports } from "../serve/pipelines/step-imports.js";
 import { checkRepository, type Repository, readRepository, servedBy } from "../serve/repository/repository.js";
-import { missingImports } from "../serve/repository/step-imports.js";
 import { ServingError } from "../wire/serving-error.js";
 import { formatNumber } from "./table.js";
 
