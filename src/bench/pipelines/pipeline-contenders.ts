@@ -30,7 +30,7 @@ export const PIPELINE_CONTENDERS: readonly PipelineContender[] = [
 
 const SHIPPED = fileURLToPath(new URL("../../../models/ocr", import.meta.url));
 const STEPS = "read.mjs";
-/** A page holds up to 30 MB between modules: what is dropped is the policies' choice, not that of this limit. */
+/** A page of many lines holds tens of MB between modules, most of it classes: what is dropped is the policies' choice, not that of this limit. */
 const BYTES_MAX = 2 ** 30;
 
 interface PipelineFile {
