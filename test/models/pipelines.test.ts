@@ -128,7 +128,10 @@ describe("the pipelines that ship, served", () => {
     expect([status, said.stderr]).toEqual([0, ""]);
     expect(said.stdout).toMatch(/Invoice 20231\n/);
     expect(said.stdout).toMatch(/Please turn over {2}\(upside down\)\n/);
-    expect(said.stdout).toMatch(/within 5 ms: refused .* reason infeasible; pipeline 'ocr': module 'page'/);
+    // Whether the 5 ms are over when the first module is asked depends on the machine.
+    expect(said.stdout).toMatch(
+      /within 5 ms: refused .* reason (infeasible|budget|expired); pipeline 'ocr': module 'page'/,
+    );
   }, 120_000);
 });
 
