@@ -17,7 +17,7 @@ export class PipelineRun {
   private readonly offered: Float64Array;
   private readonly good: Float64Array;
   private readonly fifths: Float64Array;
-  /** By request: arrival and deadline; and of each module when it came there. NaN: not yet. */
+  /** By request: arrival and deadline; and of each module when it came there; absent: not yet. */
   private readonly arrivalAt: number[] = [];
   private readonly deadline: number[] = [];
   private readonly cameAt: number[] = [];

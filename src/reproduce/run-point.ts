@@ -253,12 +253,14 @@ function finishRates(
   finishRate: (rateRps: number, seed: number) => number,
 ): InTimeResult {
   return {
-    finish_rates: ratesRps.map((rateRps) => {
-      const values = seeds.map((seed) => finishRate(rateRps, seed));
-      return { mean: mean(values), sd: standardDeviation(values) };
-    }),
+    finish_rates: ratesRps.map((rateRps) => overSeeds(seeds.map((seed) => finishRate(rateRps, seed)))),
   };
 }
+
+const overSeeds = (values: readonly number[]): SeedStatistics => ({
+  mean: mean(values),
+  sd: standardDeviation(values),
+});
 
 function sweepPeak(scenario: ExpandedScenario, point: SweepPoint): Estimate {
   if (point.is_rough === true) {
@@ -334,28 +336,22 @@ function runPipeline(point: PipelinePoint): PipelineResult {
   const scenario = scenarioOf(point.scenario);
   const { policy, options: policyOptions } = choiceChecked(point.choice);
   const reports: Report[] = [];
-  let details = {};
-  for (const seed of point.seeds) {
-    const run =
-      point.details.some((detail) => detail !== "bound") && reports.length === 0 ? new PipelineRun(scenario) : null;
-    const onEvent = run === null ? {} : { onEvent: run.tell };
-    reports.push(simulate(scenario, { policy, policyOptions, seed, ...onEvent }));
-    if (run !== null) details = run.details(point.details);
+  // Events slow a run down: only the first seed's are listened to, and only where a figure needs them.
+  const first = point.details.some((detail) => detail !== "bound") ? new PipelineRun(scenario) : null;
+  for (const [index, seed] of point.seeds.entries()) {
+    const listens = index === 0 && first !== null ? { onEvent: first.tell } : {};
+    reports.push(simulate(scenario, { policy, policyOptions, seed, ...listens }));
   }
-  const over = (values: number[]): SeedStatistics => ({
-    mean: mean(values),
-    sd: values.length > 1 ? standardDeviation(values) : 0,
-  });
-  const statistics = (value: (report: Report) => number) => over(reports.map(value));
+  const statistics = (value: (report: Report) => number) => overSeeds(reports.map(value));
   return {
     ...(point.details.includes("bound")
-      ? { bound: over(point.seeds.map((seed) => 1 - pipelineBound(scenario, seed))) }
+      ? { bound: overSeeds(point.seeds.map((seed) => 1 - pipelineBound(scenario, seed))) }
       : {}),
     drop_rate: statistics(({ bad_rate }) => bad_rate),
     invalid_rate: statistics(({ invalid_rate }) => invalid_rate),
     goodput_rps: statistics(({ goodput_rps }) => goodput_rps),
     lost_in: lostIn(scenario, combineReports(reports)),
-    ...details,
+    ...first?.details(point.details),
   };
 }
 

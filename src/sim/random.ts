@@ -18,6 +18,10 @@ export function stream(seed: number, name: string): Uniform {
   };
 }
 
+/** Standard normal from two uniform numbers (Box and Muller). */
+export const normalOf = (first: number, second: number): number =>
+  Math.sqrt(-2 * Math.log1p(-first)) * Math.cos(2 * Math.PI * second);
+
 /** FNV-1a over the name, finished with the seed: equal names of neighbouring seeds must not be neighbours. */
 export function seedOf(seed: number, name: string): number {
   let hash = 0x811c9dc5;

@@ -12,6 +12,7 @@ import { cumulated } from "../config/scenario/pipelines/expand-pipelines.js";
 import type { KindTimes } from "../core/policy.js";
 import type { RequestTraits } from "../core/tables/request-table.js";
 import { Draws, pick } from "./draws.js";
+import { normalOf } from "./random.js";
 
 export class TrueTimes {
   /** By model; null: it has no apps. */
@@ -126,8 +127,6 @@ class ModelTimes {
 
 function timeOf({ shape, a, b }: TimeMixture, part: number, first: number, second: number): number {
   if (shape[part] !== NORMAL && shape[part] !== LOGNORMAL) return a[part]! + (b[part]! - a[part]!) * first;
-  // Box and Muller.
-  const z = Math.sqrt(-2 * Math.log1p(-first)) * Math.cos(2 * Math.PI * second);
-  const value = a[part]! + b[part]! * z;
+  const value = a[part]! + b[part]! * normalOf(first, second);
   return shape[part] === LOGNORMAL ? Math.exp(value) : value;
 }

@@ -6,7 +6,7 @@
  * A logarithm of rates by minute that is normal and correlated (a first-order autoregressive process). The minutes of a run
  * are compressed: how long the paper's runs are is not said, and a run of 3,000 requests takes 4 s of SkipNet and 17 min of BART.
  */
-import { stream } from "../../sim/random.js";
+import { normalOf, stream } from "../../sim/random.js";
 
 /** Minutes that are counted in a run; a minute is 150 requests where a run has 3,000. */
 export const MINUTES = 20;
@@ -22,8 +22,7 @@ const SEED = 1;
 /** Of the mean rate, by minute; their mean is 1. */
 export function minuteFactors(minutes = MINUTES, seed = SEED): number[] {
   const uniform = stream(seed, "orloj/minutes");
-  // Box and Muller.
-  const normal = (): number => Math.sqrt(-2 * Math.log1p(-uniform())) * Math.cos(2 * Math.PI * uniform());
+  const normal = (): number => normalOf(uniform(), uniform());
   const rates: number[] = [];
   let state = normal();
   for (let minute = 0; minute < minutes; minute++) {

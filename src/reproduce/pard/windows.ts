@@ -8,18 +8,20 @@ import { type Case, describeRun, type Measured, measured, planned, runOf, worklo
 import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
 
 const WINDOWS_S = [1, 2, 5, 10, 20, 60];
+const SMOOTHED_S = 5;
 
 type Seconds = NonNullable<PipelineResult["seconds"]>;
+
+const sumOf = (counts: readonly number[], from: number, width: number): number =>
+  counts.slice(from, from + width).reduce((sum, count) => sum + count, 0);
 
 /** Of all windows of so many seconds in which anything came: the largest part lost, and the smallest part that finished. */
 export function worstOver(windowS: number, { offered, good }: Seconds): number {
   const width = Math.min(windowS, offered.length);
-  const sumOf = (counts: readonly number[], from: number): number =>
-    counts.slice(from, from + width).reduce((sum, count) => sum + count, 0);
   let worst = 0;
   for (let from = 0; from + width <= offered.length; from++) {
-    const came = sumOf(offered, from);
-    if (came > 0) worst = Math.max(worst, 1 - sumOf(good, from) / came);
+    const came = sumOf(offered, from, width);
+    if (came > 0) worst = Math.max(worst, 1 - sumOf(good, from, width) / came);
   }
   return worst;
 }
@@ -213,14 +215,12 @@ export const fig10: Experiment = {
   },
 };
 
-/** Points every 5 s over the 5 s before. */
+/** A point for each 5 s, at their beginning. */
 function smoothed({ offered, good }: Seconds): { x: number; y: number }[] {
-  const sum = (counts: readonly number[], from: number): number =>
-    counts.slice(from, from + 5).reduce((all, count) => all + count, 0);
   const points = [];
-  for (let from = 0; from < offered.length; from += 5) {
-    const came = sum(offered, from);
-    points.push({ x: from, y: came === 0 ? 1 : sum(good, from) / came });
+  for (let from = 0; from < offered.length; from += SMOOTHED_S) {
+    const came = sumOf(offered, from, SMOOTHED_S);
+    points.push({ x: from, y: came === 0 ? 1 : sumOf(good, from, SMOOTHED_S) / came });
   }
   return points;
 }

@@ -254,7 +254,7 @@ export function jsonFromBytes(tensor: Tensor): string {
   }
 }
 
-const ARRAYS = {
+export const NUMERIC_ARRAYS = {
   UINT8: Uint8Array,
   INT8: Int8Array,
   UINT16: Uint16Array,
@@ -266,11 +266,11 @@ const ARRAYS = {
   FP32: Float32Array,
   FP64: Float64Array,
 } as const;
-type NumericDatatype = keyof typeof ARRAYS;
+type NumericDatatype = keyof typeof NUMERIC_ARRAYS;
 
 /** Typed array over a numeric tensor: a view where the bytes are aligned, else a copy. */
-export function typedView(tensor: Tensor): InstanceType<(typeof ARRAYS)[NumericDatatype]> {
-  const Type = ARRAYS[tensor.datatype as NumericDatatype];
+export function typedView(tensor: Tensor): InstanceType<(typeof NUMERIC_ARRAYS)[NumericDatatype]> {
+  const Type = NUMERIC_ARRAYS[tensor.datatype as NumericDatatype];
   const { data } = tensor;
   const length = data.byteLength / Type.BYTES_PER_ELEMENT;
   if (data.byteOffset % Type.BYTES_PER_ELEMENT === 0)

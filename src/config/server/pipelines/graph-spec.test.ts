@@ -1,10 +1,8 @@
 /** Steps, fan-outs, branches and defaults of pipelines: where each tensor comes from, and every way in which it cannot. */
 import { describe, expect, it, test } from "vitest";
+import { pipelineText as pipeline, resolverOf } from "../../../../test/support/pipeline-files.js";
 import { modelSpec, tensorSpec } from "../../../../test/support/specs.js";
 import type { ModelSpec } from "../../model.js";
-import { parsePipelineFile } from "./pipeline-file.js";
-import { resolvePipeline } from "./pipeline-spec.js";
-import type { PipelineSpec } from "./served-pipeline.js";
 
 const MODELS: readonly ModelSpec[] = [
   modelSpec({
@@ -18,15 +16,7 @@ const MODELS: readonly ModelSpec[] = [
     outputs: [tensorSpec("y", "FP32", [-1, 2])],
   }),
 ];
-const pipeline = (modules: readonly string[], more = ""): string =>
-  `slo_ms: 100\nmodules:\n${modules.map((module) => `  - ${module}\n`).join("")}${more}`;
-const resolve = (text: string): PipelineSpec =>
-  resolvePipeline(
-    "p",
-    "/models/p",
-    parsePipelineFile(text, "p/pipeline.yaml"),
-    (name) => MODELS.find((model) => model.name === name) ?? "there is no such model",
-  );
+const resolve = resolverOf(MODELS);
 
 const FIND = "{ id: 0, name: find }";
 const PARTS =

@@ -1,10 +1,9 @@
 /** Pipelines of a repository that cannot be served: each message names file, line, field, bound and value, and both ends. */
 import { describe, expect, it, test } from "vitest";
+import { pipelineText as pipeline, resolverOf } from "../../../../test/support/pipeline-files.js";
 import { modelSpec, tensorSpec } from "../../../../test/support/specs.js";
 import type { ModelSpec } from "../../model.js";
-import { parsePipelineFile } from "./pipeline-file.js";
-import { resolvePipeline } from "./pipeline-spec.js";
-import { type PipelineSpec, REQUEST } from "./served-pipeline.js";
+import { REQUEST } from "./served-pipeline.js";
 
 const MODELS: readonly ModelSpec[] = [
   modelSpec({
@@ -23,15 +22,7 @@ const MODELS: readonly ModelSpec[] = [
     outputs: [tensorSpec("score", "FP32", [-1, 1])],
   }),
 ];
-const pipeline = (modules: readonly string[], more = ""): string =>
-  `slo_ms: 100\nmodules:\n${modules.map((module) => `  - ${module}\n`).join("")}${more}`;
-const resolve = (text: string): PipelineSpec =>
-  resolvePipeline(
-    "p",
-    "/models/p",
-    parsePipelineFile(text, "p/pipeline.yaml"),
-    (name) => MODELS.find((model) => model.name === name) ?? "there is no such model",
-  );
+const resolve = resolverOf(MODELS);
 const DETECT = "{ id: 0, name: detect }";
 const SCORE = "{ id: 1, name: score, pres: [0] }";
 const MERGE =

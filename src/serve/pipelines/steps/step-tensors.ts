@@ -3,26 +3,12 @@ import type { EndSpec } from "../../../config/server/pipelines/module-tensors.js
 import { readBytesElements } from "../../../wire/tensors/bytes-tensor.js";
 import { type Datatype, elementCount, type Tensor } from "../../../wire/tensors/tensor.js";
 import { checkTensorBytes, packBytes, readShape } from "../../../wire/tensors/tensor-bytes.js";
-import { bytesFromJson } from "../../../wire/tensors/tensor-json.js";
+import { bytesFromJson, NUMERIC_ARRAYS } from "../../../wire/tensors/tensor-json.js";
 import { isList, type TensorOrList } from "../part-tensors.js";
 import type { NamedValue } from "./step-pool.js";
 
 /** Of FP16 and BF16 the bits. */
-const ARRAYS = {
-  BOOL: Uint8Array,
-  UINT8: Uint8Array,
-  INT8: Int8Array,
-  UINT16: Uint16Array,
-  INT16: Int16Array,
-  UINT32: Uint32Array,
-  INT32: Int32Array,
-  UINT64: BigUint64Array,
-  INT64: BigInt64Array,
-  FP16: Uint16Array,
-  BF16: Uint16Array,
-  FP32: Float32Array,
-  FP64: Float64Array,
-} as const;
+const ARRAYS = { ...NUMERIC_ARRAYS, BOOL: Uint8Array, FP16: Uint16Array, BF16: Uint16Array } as const;
 
 export interface StepTensor {
   readonly datatype: string;
