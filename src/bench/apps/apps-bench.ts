@@ -25,11 +25,11 @@ import {
   TIMEOUT_FRACTIONS,
   timeoutsOf,
 } from "../default/paired-runs.js";
-import { BY_APP, OF_APPS } from "./app-contenders.js";
+import { appContenders, BY_APP, OF_APPS } from "./app-contenders.js";
 import { APP_LOADS, type AppsSetting, appsSettings } from "./apps-settings.js";
 import { benchDrift } from "./drift.js";
 import { benchProfilerCost } from "./profiler-cost.js";
-import { serveApps } from "./served-apps.js";
+import { type ServedApps, serveApps } from "./served-apps.js";
 
 export interface AppsBenchOptions {
   readonly size: number;
@@ -83,11 +83,12 @@ export async function benchApps(options: AppsBenchOptions): Promise<BenchResult[
     const plans = loads.map((load) => planOf(setting, load, size));
     if (plans.some((plan) => kept.get(plan) === null)) {
       const timeouts = plans[0]!.timeouts;
-      const served = await serveApps(setting, { ...serving, timeouts });
+      const served = await serveApps(setting, { ...serving, contenders: appContenders(timeouts) });
       try {
+        const capacityRps = await served.capacityRps();
         for (const plan of plans) {
           if (kept.get(plan) !== null) continue;
-          const measured = await measureCase(served, plan);
+          const measured = await measureCase(served, capacityRps, plan);
           kept.put(plan, measured);
           reports.push({ plan, measured });
           const { detail } = resultOf({ plan, measured });
@@ -127,9 +128,9 @@ function planOf({ name }: AppsSetting, load: number, size: number): CasePlan {
   };
 }
 
-async function measureCase(served: Awaited<ReturnType<typeof serveApps>>, plan: CasePlan): Promise<AppsCase> {
+async function measureCase(served: ServedApps, capacityRps: number, plan: CasePlan): Promise<AppsCase> {
   const fromUs = monotonicNow();
-  const rps = plan.load * served.capacityRps;
+  const rps = plan.load * capacityRps;
   const countedS = Math.max(plan.shortestS, Math.min(plan.requests / rps, plan.longestS));
   const warmupS = Math.min(WARMUP_S, plan.shortestS / 2);
   const one = (contender: Contender, pair: number) =>
@@ -145,7 +146,7 @@ async function measureCase(served: Awaited<ReturnType<typeof serveApps>>, plan: 
     if (prediction !== null) predictions[contender.name] = prediction;
   }
   return {
-    capacity_rps: served.capacityRps,
+    capacity_rps: capacityRps,
     offered_rps: rps,
     slo_ms: { [plan.setting]: served.sloMs },
     beta_over_alpha: served.betaOverAlpha,

@@ -2,12 +2,12 @@
 import type { Figure, LineRow } from "../../reproduce/figure.js";
 import { writeFigure } from "../../reproduce/write-figure.js";
 import type { BenchResult } from "../bench-result.js";
-import { type Contender, DEFAULT, type RunCounts } from "../default/paired-runs.js";
+import { type Contender, DEFAULT, EAGER, type RunCounts } from "../default/paired-runs.js";
 import { BY_APP } from "./app-contenders.js";
 import type { AppLoad, AppsSetting } from "./apps-settings.js";
-import { type ServeAppsOptions, serveApps } from "./served-apps.js";
+import { type ServeAppsOptions, type ServedApps, serveApps } from "./served-apps.js";
 
-export interface DriftOptions extends Omit<ServeAppsOptions, "timeouts"> {
+export interface DriftOptions extends Omit<ServeAppsOptions, "contenders"> {
   readonly size: number;
   readonly figuresDir: string | null;
 }
@@ -36,13 +36,14 @@ export async function benchDrift(settings: readonly AppsSetting[], options: Drif
   const scale = Math.min(1, options.size);
   const binS = Math.max(SHORTEST_BIN_S, BIN_S * scale);
   for (const setting of settings) {
-    const served = await serveApps(setting, { ...options, timeouts: [] });
+    const served = await serveApps(setting, { ...options, contenders: [EAGER, BY_APP, DEFAULT] });
     try {
+      const rps = LOAD * (await served.capacityRps());
       for (const contender of [BY_APP, DEFAULT]) {
         options.note(`${setting.name}: drift under ${contender.name}`);
         const measured = await measure(served.run, contender, setting, {
           // Measured on the mix after the change.
-          rps: LOAD * served.capacityRps,
+          rps,
           binS,
           beforeBins: Math.max(2, Math.round((BEFORE_S * scale) / binS)),
           windowBins: Math.max(2, Math.round((WINDOW_S * scale) / binS)),
@@ -67,7 +68,7 @@ const half = (app: AppLoad): AppLoad => ({
 const before = ({ apps }: AppsSetting): AppLoad[] => [...apps.slice(0, -1), half(apps.at(-1)!)];
 
 async function measure(
-  run: Awaited<ReturnType<typeof serveApps>>["run"],
+  run: ServedApps["run"],
   contender: Contender,
   setting: AppsSetting,
   { rps, binS, beforeBins, windowBins }: { rps: number; binS: number; beforeBins: number; windowBins: number },

@@ -2,30 +2,20 @@
  * What the online profiler costs those who are served: the same arrivals of two apps, at 70 % load, to a server with it and to one
  * without, in turn. Not for: what is learnt, which is the same model's second run.
  */
-import path from "node:path";
-import { defaultClientTimeoutMs, LOAD_DEFAULTS, type LoadOptions } from "../../load/load-options.js";
-import { runLoad } from "../../load/run-load.js";
-import { runTogether } from "../../load/run-together.js";
 import { mean, tInterval95 } from "../../measure/statistics.js";
 import type { BenchResult } from "../bench-result.js";
-import { temporaryFolder } from "../serving/identity-repository.js";
-import { measureProfile, timesOf } from "../serving/measured-profile.js";
-import { writePolicyModels } from "../serving/policy-models.js";
-import { type ServedProcess, serveProcess } from "../serving/served-process.js";
-import { BY_APP, groupConfig, groupOf, modelOf, modelsOf } from "./app-contenders.js";
-import { type AppsSetting, longestOf } from "./apps-settings.js";
+import { EAGER } from "../default/paired-runs.js";
+import { BY_APP } from "./app-contenders.js";
+import type { AppsSetting } from "./apps-settings.js";
+import { type ServeAppsOptions, type ServedApps, serveApps } from "./served-apps.js";
 
-export interface ProfilerCostOptions {
+export interface ProfilerCostOptions extends Omit<ServeAppsOptions, "contenders" | "scheduler"> {
   readonly size: number;
-  readonly profileS: number;
-  readonly capacityS: number;
-  readonly note: (text: string) => void;
 }
 
 const LOAD = 0.7;
 /** Loose, so that there is room for runs: who is late beside a run would show in p99. */
 const SLO_OVER_ALONE = 30;
-const CLOSED_LOOP = 16;
 const PAIRS = 5;
 const RUN_S = 60;
 const SHORTEST_S = 2;
@@ -42,55 +32,23 @@ interface Run {
 }
 
 export async function benchProfilerCost(setting: AppsSetting, options: ProfilerCostOptions): Promise<BenchResult[]> {
-  const { folder, remove } = temporaryFolder("profiler");
-  const servers: Partial<Record<Side, ServedProcess>> = {};
+  const { name, apps } = setting;
+  const loose = { ...setting, sloOverAlone: SLO_OVER_ALONE };
+  const servers: Partial<Record<Side, ServedApps>> = {};
   try {
-    const { source, apps, name } = setting;
-    const names = apps.map((app) => app.name);
-    options.note(`${name}: profiling for ${options.profileS} s`);
-    const profile = await measureProfile(folder, source, options.profileS);
-    const sloMs = Math.ceil(SLO_OVER_ALONE * timesOf(profile, longestOf(setting)).aloneMs);
-    const models = path.join(folder, "models");
-    const declared = { ...source, settings: { ...source.settings, apps: names } };
-    writePolicyModels(models, declared, modelsOf(BY_APP, name, names), sloMs, profile);
-    const config = { models, groups: { [groupOf(BY_APP)]: groupConfig(BY_APP) } };
-    for (const side of SIDES)
-      servers[side] = await serveProcess(
-        folder,
-        { ...config, scheduler: side === "with" ? {} : { profiler: false } },
-        true,
-      );
-    const loads = (side: Side, rps: number, seed: number, durationS: number): LoadOptions[] =>
-      apps.map(({ name: app, share, lengths: [low, high] }, index) => ({
-        ...LOAD_DEFAULTS,
-        targets: [`http://127.0.0.1:${servers[side]!.httpPort}/v2/models/${modelOf(BY_APP, name, app)}#slo=${sloMs}`],
-        samples: setting.samples,
-        encoding: "binary",
-        clientTimeoutMs: defaultClientTimeoutMs(sloMs),
-        isSpinning: false,
-        mode: { kind: "open", process: "poisson", shape: 1, steps: [{ fromS: 0, rps: rps * share }] },
-        durationS,
-        warmupS: Math.min(2, durationS / 4),
-        seed: seed + index,
-        lengths: `uniform:${low}:${high}`,
-        app,
-      }));
-    const capacities = await Promise.all(
-      loads("without", 1, 1, options.capacityS).map((load, index) =>
-        runLoad({ ...load, mode: { kind: "closed", concurrency: Math.ceil(CLOSED_LOOP * apps[index]!.share) } }),
-      ),
-    );
-    // Of the mix: as much of it as the shares allow.
-    const rps = LOAD * Math.min(...capacities.map(({ report }, index) => report.goodput_rps / apps[index]!.share));
-    const durationS = Math.max(SHORTEST_S, RUN_S * Math.min(1, options.size));
+    const without = await serveApps(loose, { ...options, contenders: [EAGER, BY_APP], scheduler: { profiler: false } });
+    servers.without = without;
+    const rps = LOAD * (await without.capacityRps());
+    servers.with = await serveApps(loose, { ...options, contenders: [BY_APP], profile: without.profile });
+    const countedS = Math.max(SHORTEST_S, RUN_S * Math.min(1, options.size));
+    const warmupS = Math.min(2, countedS / 3);
     const runs: Run[] = [];
     for (let pair = 0; pair < PAIRS; pair++)
       for (const side of pair % 2 === 0 ? SIDES : [...SIDES].reverse()) {
         options.note(`${name}: pair ${pair + 1} of ${PAIRS}, ${side} the profiler, ${rps.toFixed(0)} r/s`);
-        const all = await Promise.all(
-          loads(side, rps, 10 * pair + 1, durationS).map(async (load) => (await runTogether([load]))[0]!),
-        );
-        const reports = all.map(({ report }) => report);
+        const seed = 10 * pair + 1;
+        const counts = await servers[side]!.runByApp(BY_APP, { rps, seed, warmupS, countedS, partS: countedS });
+        const reports = counts.map(({ report }) => report);
         runs.push({
           side,
           pair,
@@ -99,14 +57,12 @@ export async function benchProfilerCost(setting: AppsSetting, options: ProfilerC
           voidReason: reports.find(({ void_reason }) => void_reason !== null)?.void_reason ?? null,
         });
       }
-    const answer = await fetch(`http://127.0.0.1:${servers.with!.httpPort}/metrics`);
-    const seen = profilerLines(await answer.text());
-    return names.map((app, index) =>
+    const seen = profilerLines(await servers.with!.metrics());
+    return apps.map(({ name: app }, index) =>
       resultOf(`profiler ${name}, ${app}`, runs, index, `${rps.toFixed(0)} r/s; ${seen}`),
     );
   } finally {
     await Promise.all(Object.values(servers).map((server) => server.stop()));
-    remove();
   }
 }
 

@@ -6,13 +6,14 @@ import { runLoad } from "../../load/run-load.js";
 import { runTogether } from "../../load/run-together.js";
 import type { Prediction } from "../../measure/prediction.js";
 import { stream } from "../../sim/random.js";
+import { ServingError } from "../../wire/serving-error.js";
 import type { Contender, RunCounts } from "../default/paired-runs.js";
 import { EAGER } from "../default/paired-runs.js";
 import { temporaryFolder } from "../serving/identity-repository.js";
 import { measureProfile, timesOf } from "../serving/measured-profile.js";
 import { writePolicyModels } from "../serving/policy-models.js";
 import { serveProcess } from "../serving/served-process.js";
-import { appContenders, groupConfig, groupOf, modelOf, modelsOf, namesApps } from "./app-contenders.js";
+import { groupConfig, groupOf, modelOf, modelsOf, namesApps } from "./app-contenders.js";
 import { type AppLoad, type AppsSetting, longestOf } from "./apps-settings.js";
 import { predictionOfBuckets } from "./served-prediction.js";
 
@@ -25,19 +26,33 @@ export interface AppsRun {
   readonly partS: number;
 }
 
+/** What one app's load counted. */
+export type AppCounts = Awaited<ReturnType<typeof runTogether>>[number];
+
 export interface ServedApps {
-  readonly capacityRps: number;
+  /** Its file, until stopped. */
+  readonly profile: string;
   readonly betaOverAlpha: number;
   readonly sloMs: number;
+  /** Of the mix, served eagerly in a closed loop. @throws ServingError unavailable when nothing finishes. */
+  capacityRps(): Promise<number>;
   /** Poisson arrivals of each app, to one contender. The same seed, the same arrivals and bodies, whoever serves them. @returns by part. */
   run(contender: Contender, run: AppsRun, apps?: readonly AppLoad[]): Promise<RunCounts[]>;
+  /** The same, told by app. */
+  runByApp(contender: Contender, run: AppsRun, apps?: readonly AppLoad[]): Promise<AppCounts[]>;
+  metrics(): Promise<string>;
   /** What batches took since the server started against what they were expected to; null: its policy knows no distributions. */
   prediction(contender: Contender): Promise<Prediction | null>;
   stop(): Promise<void>;
 }
 
 export interface ServeAppsOptions {
-  readonly timeouts: readonly number[];
+  /** EAGER among them where capacity is asked for. */
+  readonly contenders: readonly Contender[];
+  /** Of the server's configuration. */
+  readonly scheduler?: object;
+  /** File of a profile; absent: it is measured. */
+  readonly profile?: string;
   readonly profileS: number;
   readonly capacityS: number;
   readonly note: (text: string) => void;
@@ -45,7 +60,7 @@ export interface ServeAppsOptions {
 
 /** As many at a time, each with a deadline that nobody misses: what is dropped is not capacity. */
 const CLOSED_LOOP = 16;
-const SLACK = 50;
+const CAPACITY_SLO_OVER_ALONE = 150;
 const MIXED_LENGTHS = 1000;
 
 export async function serveApps(setting: AppsSetting, options: ServeAppsOptions): Promise<ServedApps> {
@@ -53,17 +68,17 @@ export async function serveApps(setting: AppsSetting, options: ServeAppsOptions)
   try {
     const { name, source, apps } = setting;
     const names = apps.map((app) => app.name);
-    options.note(`${name}: profiling for ${options.profileS} s`);
-    const profile = await measureProfile(folder, source, options.profileS);
+    if (options.profile === undefined) options.note(`${name}: profiling for ${options.profileS} s`);
+    const profile = options.profile ?? (await measureProfile(folder, source, options.profileS));
     const { aloneMs, betaOverAlpha } = timesOf(profile, longestOf(setting));
     const sloMs = Math.ceil(setting.sloOverAlone * aloneMs);
-    const contenders = appContenders(options.timeouts);
+    const { contenders, scheduler = {} } = options;
     const repository = path.join(folder, "models");
     const models = contenders.flatMap((contender) => modelsOf(contender, name, names));
     const declared = { ...source, settings: { ...source.settings, apps: names } };
     writePolicyModels(repository, declared, models, sloMs, profile);
     const groups = Object.fromEntries(contenders.map((each) => [groupOf(each), groupConfig(each)]));
-    const server = await serveProcess(folder, { models: repository, groups }, true);
+    const server = await serveProcess(folder, { models: repository, groups, scheduler }, true);
     const url = (contender: Contender, app: string, ms: number): string =>
       `http://127.0.0.1:${server.httpPort}/v2/models/${modelOf(contender, name, app)}#slo=${ms}`;
     const loadOf = (targets: readonly string[], judgedMs: number): Omit<LoadOptions, "mode"> => ({
@@ -79,7 +94,7 @@ export async function serveApps(setting: AppsSetting, options: ServeAppsOptions)
       options.note(`${name}: capacity; its longest takes ${aloneMs.toFixed(2)} ms alone, SLO ${sloMs} ms`);
       const lengths = path.join(folder, "lengths.txt");
       writeFileSync(lengths, mixedLengths(apps).join("\n"));
-      const judgedMs = SLACK * sloMs;
+      const judgedMs = Math.ceil(CAPACITY_SLO_OVER_ALONE * aloneMs);
       const { report } = await runLoad({
         ...loadOf([url(EAGER, names[0]!, judgedMs)], judgedMs),
         mode: { kind: "closed", concurrency: CLOSED_LOOP },
@@ -87,9 +102,11 @@ export async function serveApps(setting: AppsSetting, options: ServeAppsOptions)
         warmupS: options.capacityS / 4,
         lengths,
       });
-      return Math.max(1, report.goodput_rps);
+      if (report.goodput_rps > 0) return report.goodput_rps;
+      const why = JSON.stringify({ drops: report.drops_by_reason, failures: report.failures_by_cause });
+      throw new ServingError("unavailable", `${name}: no capacity, nothing finished within ${judgedMs} ms: ${why}`);
     };
-    const run: ServedApps["run"] = async (contender, { rps, seed, warmupS, countedS, partS }, own = apps) => {
+    const runByApp: ServedApps["runByApp"] = (contender, { rps, seed, warmupS, countedS, partS }, own = apps) => {
       const loads = own.map(
         ({ name: app, share, lengths: [low, high] }, index): LoadOptions => ({
           ...loadOf([url(contender, app, sloMs)], sloMs),
@@ -103,33 +120,31 @@ export async function serveApps(setting: AppsSetting, options: ServeAppsOptions)
           app: namesApps(contender) ? app : null,
         }),
       );
-      const ofApps = await Promise.all(loads.map(async (load) => (await runTogether([load]))[0]!.parts));
-      return ofApps[0]!.map((_, part) => together(ofApps.map((parts) => parts[part]!)));
+      return Promise.all(loads.map(async (load) => (await runTogether([load]))[0]!));
     };
-    try {
-      return {
-        capacityRps: await capacityRps(),
-        betaOverAlpha,
-        sloMs,
-        run,
-        prediction: async (contender) => {
-          const answer = await fetch(`http://127.0.0.1:${server.httpPort}/metrics`);
-          const served = new Set(names.map((app) => modelOf(contender, name, app)));
-          return predictionOfBuckets(await answer.text(), served);
-        },
-        stop: () => server.stop().finally(remove),
-      };
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${server.httpPort}/metrics`)).text();
+    return {
+      profile,
+      betaOverAlpha,
+      sloMs,
+      capacityRps,
+      run: async (contender, run, own = apps) => {
+        const ofApps = (await runByApp(contender, run, own)).map(({ parts }) => parts);
+        return ofApps[0]!.map((_, part) => together(ofApps.map((parts) => parts[part]!)));
+      },
+      runByApp,
+      metrics,
+      prediction: async (contender) =>
+        predictionOfBuckets(await metrics(), new Set(names.map((app) => modelOf(contender, name, app)))),
+      stop: () => server.stop().finally(remove),
+    };
   } catch (error) {
     remove();
     throw error;
   }
 }
 
-type Part = Awaited<ReturnType<typeof runTogether>>[number]["parts"][number];
+type Part = AppCounts["parts"][number];
 
 function together(parts: readonly Part[]): RunCounts {
   const sum = (of: (part: Part) => number): number => parts.reduce((all, part) => all + of(part), 0);
