@@ -36,10 +36,12 @@ export async function benchProfilerCost(setting: AppsSetting, options: ProfilerC
   const loose = { ...setting, sloOverAlone: SLO_OVER_ALONE };
   const servers: Partial<Record<Side, ServedApps>> = {};
   try {
-    const without = await serveApps(loose, { ...options, contenders: [EAGER, BY_APP], scheduler: { profiler: false } });
+    // The same workers on both, whether they are used or not.
+    const alike = { ...options, contenders: [EAGER, BY_APP] };
+    const without = await serveApps(loose, { ...alike, scheduler: { profiler: false } });
     servers.without = without;
     const rps = LOAD * (await without.capacityRps());
-    servers.with = await serveApps(loose, { ...options, contenders: [BY_APP], profile: without.profile });
+    servers.with = await serveApps(loose, { ...alike, profile: without.profile });
     const countedS = Math.max(SHORTEST_S, RUN_S * Math.min(1, options.size));
     const warmupS = Math.min(2, countedS / 3);
     const runs: Run[] = [];
