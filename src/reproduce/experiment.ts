@@ -15,7 +15,8 @@ export interface Experiment {
   readonly title: string;
   /** What is run, in a sentence or two; where the paper is silent, what was chosen. */
   readonly about: string;
-  plan(size: Size): ExperimentPlan;
+  /** @param dataDir folder of traces that stand for those that are generated otherwise. @throws ConfigError what is wrong with one. */
+  plan(size: Size, dataDir?: string): ExperimentPlan;
 }
 
 export interface ExperimentPlan {

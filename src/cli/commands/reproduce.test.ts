@@ -114,6 +114,16 @@ describe("rubato reproduce", () => {
     expect((await reproduce("symphony/fig5", "--size", "huge")).stderr).toContain("small, default, full");
   });
 
+  it("refuses --data-dir where nothing reads traces, and a folder that has none, before anything is run", async () => {
+    const out = path.join(folder, "without");
+    const nobody = await reproduce("symphony/fig5", "--data-dir", folder, "--out", out);
+    expect([nobody.code, nobody.stdout, existsSync(out)]).toEqual([2, "", false]);
+    expect(nobody.stderr).toContain("--data-dir: only experiments of pard read traces; was given with symphony/fig5");
+    const empty = await reproduce("pard/fig8", "--data-dir", folder, "--out", out);
+    expect([empty.code, empty.stdout, existsSync(out)]).toEqual([2, "", false]);
+    expect(empty.stderr).toContain(`${path.join(folder, "wiki_en_2016-01_week_1h-to-60s.csv")}: no such file`);
+  });
+
   it("says how long in seconds, minutes, hours", () => {
     expect([0.4, 89, 100, 5000, 9000].map(formatSeconds)).toEqual(["1 s", "89 s", "2 min", "83 min", "2 h 30 min"]);
   });

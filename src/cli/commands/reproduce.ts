@@ -5,6 +5,7 @@ import { Command, Option } from "commander";
 import { nearest } from "../../config/config-error.js";
 import { PAPERS, SIZES, type Size } from "../../reproduce/experiment.js";
 import { EXPERIMENTS, experimentsNamed } from "../../reproduce/experiments.js";
+import { PARD_EXPERIMENTS } from "../../reproduce/pard/experiments.js";
 import type { ReproductionReport } from "../../reproduce/report.js";
 import type { Progress } from "../../reproduce/runner.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
@@ -20,6 +21,7 @@ interface ReproduceOptions {
   readonly fresh?: boolean;
   readonly json?: boolean;
   readonly threads: number;
+  readonly dataDir?: string;
 }
 
 /** Between lines of progress where they cannot be drawn over each other. */
@@ -39,6 +41,10 @@ export function reproduceCommand(output: Output): Command {
     .option("--out <dir>", "output folder", path.join("out", "reproduce"))
     .option("--fresh", "run again what is in the output folder already")
     .option("--threads <n>", "points at once", integerWithin({ min: 1, max: THREADS_MAX }), availableParallelism())
+    .option(
+      "--data-dir <dir>",
+      "pard: folder of traces (second,requests_per_second) that take the place of generated rates; $RUBATO_DATA is not asked",
+    )
     .option("--json", "print the report as one JSON document")
     .addHelpText(
       "after",
@@ -48,7 +54,8 @@ Examples:
   rubato reproduce symphony/table2 --size small     a first look, in seconds
   rubato reproduce symphony/fig7 --size full        all 7,770 cases of Table 1; hours, goes on after Ctrl-C
   rubato reproduce symphony/fig9 symphony/fig11     two figures into one report
-  rubato reproduce orloj --out results              all of a paper into one report`,
+  rubato reproduce orloj --out results              all of a paper into one report
+  rubato reproduce pard/fig8 --data-dir traces      under rates from files`,
     )
     .action(async (given: readonly string[], options: ReproduceOptions, command: Command) => {
       if (given.length === 0) {
@@ -72,6 +79,13 @@ Examples:
           },
         );
       }
+      if (
+        options.dataDir !== undefined &&
+        !given.flatMap(experimentsNamed).some((one) => PARD_EXPERIMENTS.includes(one))
+      )
+        command.error(`error: --data-dir: only experiments of pard read traces; was given with ${given.join(", ")}`, {
+          exitCode: 2,
+        });
       const report = await reproduce(given, options, output);
       if (options.json) writeJson(output, report);
       else output.result(renderReport(report));
@@ -94,7 +108,7 @@ async function reproduce(
     ]);
   // An experiment that several names stand for is run once.
   const chosen = [...new Set(given.flatMap(experimentsNamed))];
-  const planned = chosen.map((experiment) => ({ experiment, plan: experiment.plan(options.size) }));
+  const planned = chosen.map((experiment) => ({ experiment, plan: experiment.plan(options.size, options.dataDir) }));
   const plans = planned.map(({ plan }) => plan);
   const store = new ResultStore(options.out);
   if (options.fresh === true) store.forget(new Set(plans.flatMap(({ points }) => points.map(digestOf))));
@@ -111,7 +125,8 @@ async function reproduce(
     });
     if (output.interactive) output.note("\r\x1b[K");
     const size = options.size === "default" ? "" : ` --size ${options.size}`;
-    const command = `rubato reproduce ${given.join(" ")}${size}`;
+    const dataDir = options.dataDir === undefined ? "" : ` --data-dir ${options.dataDir}`;
+    const command = `rubato reproduce ${given.join(" ")}${size}${dataDir}`;
     const report = reportOf(planned, get, { command, version: packageVersion(), size: options.size });
     const written = await writeReport(report, options.out);
     output.note(`written: ${written.html}, ${written.json}, ${written.svgs.length} SVG files beside them`);

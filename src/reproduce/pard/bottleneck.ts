@@ -1,9 +1,9 @@
 import { type Experiment, pick } from "../experiment.js";
 import { LV } from "./applications.js";
 import { casesOf, formatRates, held, LOST, placesTable, right, runOfSystem } from "./presentation.js";
-import { TRACES } from "./rates.js";
 import { type Case, describeRun, measured, planned, runOf } from "./runs.js";
 import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
 /** So much apart are equal. */
 const EQUAL = 0.002;
@@ -13,14 +13,15 @@ export const bottleneck: Experiment = {
   title: "Which module is short of workers",
   about:
     "lv under tweet with 1.2 times the workers in all modules but one, at that one's capacity, by peak: how early a system knows of what is short later. Not in the paper, which does not say how many workers modules had.",
-  plan(size) {
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
     const run = runOf(size);
     const places = pick(size, { tiny: [0, 4], small: [0, 1, 2, 3, 4], default: [0, 1, 2, 3, 4] });
-    const cases = places.map((tight): Case => ({ app: LV, trace: TRACES[1]!, rule: "peak", load: 1, tight }));
+    const cases = places.map((tight): Case => ({ app: LV, trace: traces[1], rule: "peak", load: 1, tight }));
     const runs = planned(cases, SYSTEMS, run);
     return {
       points: runs.map(({ point }) => point),
-      scope: describeRun(run),
+      scope: describeRun(run, traces),
       present(get) {
         const results = measured(runs, get);
         const nameOf = ({ tight }: Case): string => LV.modules[tight!]!.name;

@@ -1,9 +1,9 @@
 import type { Experiment } from "../experiment.js";
 import { DA, DA_DYNAMIC } from "./applications.js";
 import { IN_VAIN, LOST, ratesTable, runOfSystem } from "./presentation.js";
-import { TRACES } from "./rates.js";
 import { type Case, describeRun, measured, planned, runOf, workloadOf } from "./runs.js";
 import { PARD, SYSTEMS } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
 /** Paper: by 0.05, 0.21 and 0.10 times on wiki, tweet and azure. */
 const PAPER_RISE: Readonly<Record<string, number>> = { wiki: 0.05, tweet: 0.21, azure: 0.1 };
@@ -13,15 +13,16 @@ export const dynamic: Experiment = {
   title: "PARD, §5.2: requests that take one way of two",
   about:
     "da, and da where each request takes either the pose or the face module, evenly; workers planned for that; by peak, load 1.",
-  plan(size) {
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
     const run = runOf(size);
     const cases = [DA, DA_DYNAMIC].flatMap((app) =>
-      TRACES.map((trace): Case => ({ app, trace, rule: "peak", load: 1 })),
+      traces.map((trace): Case => ({ app, trace, rule: "peak", load: 1 })),
     );
     const runs = planned(cases, SYSTEMS, run);
     return {
       points: runs.map(({ point }) => point),
-      scope: describeRun(run),
+      scope: describeRun(run, traces),
       present(get) {
         const results = measured(runs, get);
         const dropOf = (app: string, trace: string): number =>
@@ -35,7 +36,7 @@ export const dynamic: Experiment = {
             {
               title: "PARD's drop rate with one way of two, of that with both",
               columns: [{ title: "trace" }, { title: "ours", align: "right" }, { title: "paper", align: "right" }],
-              rows: TRACES.map(({ name }) => [
+              rows: traces.map(({ name }) => [
                 name,
                 `${(dropOf(DA_DYNAMIC.name, name) / Math.max(1e-9, dropOf(DA.name, name))).toFixed(2)}`,
                 `${(1 + PAPER_RISE[name]!).toFixed(2)}`,

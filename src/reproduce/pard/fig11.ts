@@ -2,9 +2,9 @@ import type { Experiment } from "../experiment.js";
 import { LV } from "./applications.js";
 import { held, lostInFirst, percent, placesTable, ratesTable, runOfSystem } from "./presentation.js";
 import { PAPER_DROPS } from "./published.js";
-import { TRACES } from "./rates.js";
 import { type Case, describeRun, measured, planned, runOf } from "./runs.js";
 import { ABLATIONS, NEXUS, PARD } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
 /** Paper: 87 % of PARD's drops are in the first two modules. */
 const EARLY = 0.8;
@@ -19,13 +19,14 @@ export const fig11: Experiment = {
   title: "PARD, Figure 11: what each of its parts is worth",
   about:
     "lv under a rate as tweet's, workers by its peak, load 1: PARD, and PARD with one part taken out or replaced (Table 1), each a policy option or a budget in one line.",
-  plan(size) {
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
     const run = runOf(size);
-    const cases: Case[] = [{ app: LV, trace: TRACES[1]!, rule: "peak", load: 1 }];
+    const cases: Case[] = [{ app: LV, trace: traces[1], rule: "peak", load: 1 }];
     const runs = planned(cases, ALL, run);
     return {
       points: runs.map(({ point }) => point),
-      scope: describeRun(run),
+      scope: describeRun(run, traces),
       present(get) {
         const results = measured(runs, get);
         const ours = runOfSystem(results, PARD);

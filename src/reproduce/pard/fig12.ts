@@ -2,9 +2,9 @@ import type { Experiment } from "../experiment.js";
 import type { LineRow } from "../figure.js";
 import { LV } from "./applications.js";
 import { right } from "./presentation.js";
-import { TRACES } from "./rates.js";
 import { type Case, describeRun, measured, planned, runOf } from "./runs.js";
 import { ABLATIONS, PARD } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
 const FCFS = ABLATIONS.find(({ name }) => name === "PARD-FCFS")!;
 const MODULES = LV.modules.map(({ name }) => name);
@@ -26,13 +26,14 @@ export const fig12: Experiment = {
   about:
     "lv under tweet, workers by peak, load 1: (a) time in each module by second; (c) waiting time in each module by second, PARD and PARD-FCFS; (d) what is left of the SLO " +
     "as 100 consecutive requests come to the second and third module.",
-  plan(size) {
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
     const run = runOf(size);
-    const cases: Case[] = [{ app: LV, trace: TRACES[1]!, rule: "peak", load: 1 }];
+    const cases: Case[] = [{ app: LV, trace: traces[1], rule: "peak", load: 1 }];
     const runs = planned(cases, [PARD, FCFS], run, ["modules", "budgets"]);
     return {
       points: runs.map(({ point }) => point),
-      scope: describeRun(run),
+      scope: describeRun(run, traces),
       present(get) {
         const results = measured(runs, get);
         const [ours] = results.map(({ result }) => result);

@@ -5,9 +5,9 @@ import { FIFTH_US } from "../pipeline-run.js";
 import { LV } from "./applications.js";
 import { right } from "./presentation.js";
 import { provision } from "./provisioning.js";
-import { TRACES } from "./rates.js";
 import { type Case, describeRun, planned, runOf } from "./runs.js";
 import { PARD } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
 const RULES = ["adaptive", "instant"] as const satisfies readonly PriorityRule[];
 const NAMES = { adaptive: "PARD", instant: "PARD-instant" } as const;
@@ -31,15 +31,16 @@ export const fig13: Experiment = {
   title: "PARD, Figure 13: load factor and priority",
   about:
     "lv under tweet, workers by peak, load 1: the first module's load factor, the thresholds around 1, and which end of its queues goes first, with and without the delay.",
-  plan(size) {
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
     const run = runOf(size);
-    const at: Case = { app: LV, trace: TRACES[1]!, rule: "peak", load: 1 };
+    const at: Case = { app: LV, trace: traces[1], rule: "peak", load: 1 };
     const runs = planned([at], [PARD], run, ["arrivals"]);
     const { batch, execMs, workers } = provision(LV, run.workers).modules[0]!;
     const throughputRps = (1000 * workers * batch) / execMs;
     return {
       points: runs.map(({ point }) => point),
-      scope: describeRun(run),
+      scope: describeRun(run, traces),
       present(get) {
         const arrivals = get(runs[0]!.point).arrivals!;
         const each = RULES.map((rule) => ({ rule, ...followed(rule, arrivals, throughputRps) }));

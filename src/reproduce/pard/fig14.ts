@@ -2,11 +2,11 @@ import { type Experiment, pick, type Size } from "../experiment.js";
 import type { LineRow } from "../figure.js";
 import { LV } from "./applications.js";
 import { LOST, percent, ratesTable, right } from "./presentation.js";
-import { TRACES } from "./rates.js";
+import type { Trace } from "./rates.js";
 import { type Case, capacityRps, describeRun, formatPercent, type Measured, measured, planned, runOf } from "./runs.js";
 import { PARD, pardAt, SYSTEMS } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
-const TWEET = TRACES[1]!;
 const STRESS = [0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.7, 2];
 const SLOS_MS = [200, 300, 400, 500, 600];
 const LAMBDAS = [0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1];
@@ -24,7 +24,9 @@ export const fig14: Experiment = {
   title: "PARD, Figure 14: sensitivity",
   about:
     "lv: (a) constant rates up to twice the capacity; (b) SLOs of 200 to 600 ms, batches planned anew; (c) lambda; (d) the window of queueing delays. (b) to (d) under rates as those of the traces, workers by peak, load 1.",
-  plan(size) {
+  plan(size, dataDir) {
+    const all = tracesOf(dataDir);
+    const tweet = all[1];
     const run = runOf(size);
     const stressed = planned(
       few(size, STRESS).map((load): Case => ({ app: LV, trace: null, rule: "mean", load })),
@@ -32,11 +34,11 @@ export const fig14: Experiment = {
       run,
     );
     const bySlo = planned(
-      few(size, SLOS_MS).map((sloMs): Case => ({ app: { ...LV, sloMs }, trace: TWEET, rule: "peak", load: 1 })),
+      few(size, SLOS_MS).map((sloMs): Case => ({ app: { ...LV, sloMs }, trace: tweet, rule: "peak", load: 1 })),
       SYSTEMS,
       run,
     );
-    const traces = pick(size, { tiny: [TWEET], small: TRACES, default: TRACES });
+    const traces = pick<readonly Trace[]>(size, { tiny: [tweet], small: all, default: all });
     const cases = traces.map((trace): Case => ({ app: LV, trace, rule: "peak", load: 1 }));
     const byLambda = few(size, LAMBDAS).map((lambda) => ({ x: lambda, runs: planned(cases, [pardAt(lambda)], run) }));
     const byWindow = few(size, WINDOWS_S).map((windowS) => ({
@@ -48,7 +50,7 @@ export const fig14: Experiment = {
       points: [...stressed, ...bySlo, ...[...byLambda, ...byWindow].flatMap(({ runs }) => runs)].map(
         ({ point }) => point,
       ),
-      scope: describeRun(run),
+      scope: describeRun(run, all),
       present(get) {
         const stress = measured(stressed, get);
         const slos = measured(bySlo, get);

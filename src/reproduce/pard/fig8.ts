@@ -1,9 +1,9 @@
 import { type Experiment, pick } from "../experiment.js";
 import { APPLICATIONS } from "./applications.js";
 import { casesOf, held, IN_VAIN, LOST, ratesTable, runOfSystem } from "./presentation.js";
-import { TRACES } from "./rates.js";
 import { type Case, describeRun, measured, planned, RULES, runOf, workloadOf } from "./runs.js";
 import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
 /** "PARD lowest in all workloads": so much apart are equal. */
 const EQUAL = 0.002;
@@ -18,7 +18,8 @@ export const fig8: Experiment = {
   about:
     "Four applications under rates as those of three traces. The paper's profiles and worker counts are not known: modules have profiles of Symphony's, batches are planned " +
     "for half of a module's part of the SLO at the most, workers are spread evenly over what modules need, and load 1 is what they do, either as the trace's mean or as the mean of its highest 10 s.",
-  plan(size) {
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
     const run = runOf(size);
     const loads = pick(size, {
       tiny: [1],
@@ -29,12 +30,12 @@ export const fig8: Experiment = {
     const apps = pick(size, { tiny: APPLICATIONS.slice(0, 1), small: APPLICATIONS, default: APPLICATIONS });
     const rules = pick(size, { tiny: RULES.slice(0, 1), small: RULES, default: RULES });
     const cases: Case[] = apps.flatMap((app) =>
-      TRACES.flatMap((trace) => rules.flatMap((rule) => loads.map((load) => ({ app, trace, rule, load })))),
+      traces.flatMap((trace) => rules.flatMap((rule) => loads.map((load) => ({ app, trace, rule, load })))),
     );
     const runs = planned(cases, SYSTEMS, run);
     return {
       points: runs.map(({ point }) => point),
-      scope: `${describeRun(run)}; loads ${loads.join(", ")}`,
+      scope: `${describeRun(run, traces)}; loads ${loads.join(", ")}`,
       present(get) {
         const results = measured(runs, get);
         const each = casesOf(results);

@@ -1,9 +1,9 @@
 import { type Experiment, pick } from "../experiment.js";
 import { APPLICATIONS } from "./applications.js";
 import { casesOf, formatRates, held, LOST, right, runOfSystem } from "./presentation.js";
-import { TRACES } from "./rates.js";
 import { type Case, describeRun, formatPercent, measured, planned, runOf, workloadOf } from "./runs.js";
 import { AUTO, OURS, PARD } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
 /** So much apart are equal. */
 const EQUAL = 0.002;
@@ -15,17 +15,18 @@ export const past: Experiment = {
   title: "Past PARD: the default in every module",
   about:
     "The twelve workloads, workers by peak: PARD, `auto` and `deferred`, each told a share of the time that is left (the default) or PARD's forecast, beside a bound on any scheduler: in each module, what its workers can do at all.",
-  plan(size) {
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
     const run = runOf(size);
     const loads = pick(size, { tiny: [1], small: [0.8, 1, 1.2], default: [0.8, 1, 1.2] });
     const apps = pick(size, { tiny: APPLICATIONS.slice(0, 1), small: APPLICATIONS, default: APPLICATIONS });
     const cases = apps.flatMap((app) =>
-      TRACES.flatMap((trace) => loads.map((load): Case => ({ app, trace, rule: "peak", load }))),
+      traces.flatMap((trace) => loads.map((load): Case => ({ app, trace, rule: "peak", load }))),
     );
     const runs = planned(cases, ALL, run, ["bound"]);
     return {
       points: runs.map(({ point }) => point),
-      scope: `${describeRun(run)}; loads ${loads.join(", ")}`,
+      scope: `${describeRun(run, traces)}; loads ${loads.join(", ")}`,
       present(get) {
         const results = measured(runs, get);
         const each = casesOf(results).map((runsOf) => ({

@@ -3,7 +3,7 @@ import { type GetResult, pick, type Size, seedsUpTo } from "../experiment.js";
 import type { PipelinePoint, PipelineResult, ScenarioFields } from "../point.js";
 import type { Application } from "./applications.js";
 import { provision } from "./provisioning.js";
-import { peakOver, type Trace } from "./rates.js";
+import { peakOver, type Trace, type Traces } from "./rates.js";
 import type { PipelineSystem } from "./systems.js";
 
 /** "We virtualize the cluster into 64 worker containers". */
@@ -33,8 +33,13 @@ export const runOf = (size: Size): Run => ({
   seeds: seedsUpTo(pick(size, { tiny: 1, small: 2, default: 5, full: 5 })),
 });
 
-export const describeRun = ({ seconds, workers, seeds }: Run): string =>
-  `seeds 1 to ${seeds.length}, ${seconds} s after ${WARMUP_S} s at the mean rate, ${workers} workers`;
+export function describeRun({ seconds, workers, seeds }: Run, traces: Traces): string {
+  const files = traces.flatMap(({ name, file }) => (file === undefined ? [] : [`${name} from ${file}`]));
+  return [
+    `seeds 1 to ${seeds.length}, ${seconds} s after ${WARMUP_S} s at the mean rate, ${workers} workers`,
+    ...files,
+  ].join(", ");
+}
 
 export interface Case {
   readonly app: Application;

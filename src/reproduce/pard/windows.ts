@@ -3,9 +3,10 @@ import { type Experiment, type GetResult, pick, type Size } from "../experiment.
 import type { PipelineResult } from "../point.js";
 import { APPLICATIONS, LV } from "./applications.js";
 import { LOST, percent, placesTable, right } from "./presentation.js";
-import { TRACES } from "./rates.js";
+import type { Traces } from "./rates.js";
 import { type Case, describeRun, type Measured, measured, planned, runOf, workloadOf } from "./runs.js";
 import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
+import { tracesOf } from "./trace-files.js";
 
 const WINDOWS_S = [1, 2, 5, 10, 20, 60];
 const SMOOTHED_S = 5;
@@ -31,11 +32,10 @@ const windowsOf = (seconds: Seconds): number[] => WINDOWS_S.filter((windowS) => 
 const runsFor = (size: Size, cases: readonly Case[]) => planned(cases, SYSTEMS, runOf(size), ["seconds"]);
 const secondsOf = ({ result }: Measured): Seconds => result.seconds!;
 
-const ALL_CASES: readonly Case[] = APPLICATIONS.flatMap((app) =>
-  TRACES.map((trace): Case => ({ app, trace, rule: "peak", load: 1 })),
-);
-const casesFor = (size: Size): readonly Case[] =>
-  pick(size, { tiny: ALL_CASES.slice(0, 1), small: ALL_CASES, default: ALL_CASES });
+const casesFor = (size: Size, traces: Traces): readonly Case[] => {
+  const all = APPLICATIONS.flatMap((app) => traces.map((trace): Case => ({ app, trace, rule: "peak", load: 1 })));
+  return pick(size, { tiny: all.slice(0, 1), small: all, default: all });
+};
 
 const worstTable = (results: readonly Measured[]) => ({
   title: "Largest part lost in any window of so many seconds, per cent (first seed)",
@@ -69,18 +69,19 @@ export const fig2: Experiment = {
   title: "PARD, Figure 2: what reactive dropping loses",
   about:
     "lv under tweet: (a) least goodput and (b) highest drop rate over windows; (c) where Clipper++ loses requests under four workloads; (d) its drop rate by second.",
-  plan(size) {
-    const lv: Case = { app: LV, trace: TRACES[1]!, rule: "peak", load: 1 };
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
+    const lv: Case = { app: LV, trace: traces[1], rule: "peak", load: 1 };
     const main = runsFor(size, [lv]);
     const others = planned(
-      pick(size, { tiny: [lv], small: ALL_CASES, default: ALL_CASES }).filter(({ app }) => app.name !== "da"),
+      (size === "tiny" ? [lv] : casesFor(size, traces)).filter(({ app }) => app.name !== "da"),
       [CLIPPER, NEXUS],
       runOf(size),
       ["seconds"],
     );
     return {
       points: [...main, ...others].map(({ point }) => point),
-      scope: describeRun(runOf(size)),
+      scope: describeRun(runOf(size), traces),
       present(get) {
         const results = measured(main, get);
         const reactive = measured(others, get);
@@ -129,14 +130,16 @@ export const fig9: Experiment = {
   name: "pard/fig9",
   title: "PARD, Figure 9: drop rates over windows",
   about: "The window with the highest drop rate, for windows of several lengths; workers by peak, load 1.",
-  plan(size) {
-    const runs = runsFor(size, casesFor(size));
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
+    const cases = casesFor(size, traces);
+    const runs = runsFor(size, cases);
     return {
       points: runs.map(({ point }) => point),
-      scope: describeRun(runOf(size)),
+      scope: describeRun(runOf(size), traces),
       present(get: GetResult) {
         const results = measured(runs, get);
-        const cuts = casesFor(size).flatMap((at) =>
+        const cuts = cases.flatMap((at) =>
           windowsOf(secondsOf(results[0]!)).map((windowS) => {
             const worstOf = (name: string): number =>
               worstOver(windowS, secondsOf(results.find((run) => run.at === at && run.system.name === name)!));
@@ -153,7 +156,7 @@ export const fig9: Experiment = {
               title: "Highest drop rate over windows",
               caption: "First seed.",
               panels: [...new Set(results.map(({ at }) => workloadOf(at)))],
-              columns: TRACES.length,
+              columns: traces.length,
               x: X_WINDOW,
               y: { ...LOST, domain: [0, 1] as const },
               series: SERIES,
@@ -178,11 +181,13 @@ export const fig10: Experiment = {
   name: "pard/fig10",
   title: "PARD, Figure 10: goodput as time passes",
   about: "What finished of what came, by second of arrival, on the twelve workloads; workers by peak, load 1.",
-  plan(size) {
-    const runs = runsFor(size, casesFor(size));
+  plan(size, dataDir) {
+    const traces = tracesOf(dataDir);
+    const cases = casesFor(size, traces);
+    const runs = runsFor(size, cases);
     return {
       points: runs.map(({ point }) => point),
-      scope: describeRun(runOf(size)),
+      scope: describeRun(runOf(size), traces),
       present(get) {
         const results = measured(runs, get);
         return {
@@ -192,7 +197,7 @@ export const fig10: Experiment = {
             id: `pard-fig10-${app.name}`,
             title: `Normalised goodput, ${app.title}`,
             caption: "Over 5 s; first seed.",
-            panels: TRACES.map(({ name }) => name),
+            panels: traces.map(({ name }) => name),
             x: { title: "time", unit: "s" },
             y: { title: "finished of what came", percent: true, domain: [0, 1] as const },
             series: SERIES,

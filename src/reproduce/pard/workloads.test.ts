@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { APPLICATIONS, DA, DA_DYNAMIC, LV, TM } from "./applications.js";
 import { provision } from "./provisioning.js";
-import { cvOf, peakOver, TRACES } from "./rates.js";
+import { cvOf, GENERATED, peakOver } from "./rates.js";
 import { worstOver } from "./windows.js";
 
 describe("rates as those of PARD's traces", () => {
-  it.each(TRACES.map((trace) => [trace.name, trace] as const))(
+  it.each(GENERATED.map((trace) => [trace.name, trace] as const))(
     "%s: the paper's deviation, mean 1, the same every time",
     (_, trace) => {
       for (const seconds of [60, 300]) {
