@@ -218,6 +218,8 @@ export interface ArbiterView {
 /** What queues and arbiters see of the scheduler. */
 export interface CoreView extends QueueView, ArbiterView {
   readonly accelerators: AcceleratorTable;
+  /** From a queue: the request is in the batch that it gathers, which may still change; for drivers that look on. */
+  joinedBatch(request: RequestHandle, at: number): void;
   /** From an arbiter: how many requests would the queue run on this accelerator, were it granted now? See Queue.countAt. */
   countAt(key: QueueKey, accelerator: AcceleratorId, at: number): number;
   /**

@@ -37,6 +37,8 @@ export interface CommandSink {
   batchEnded(batch: BatchId, startAt: number, endAt: number): void;
   /** Stop the batch that runs there and forget it: its members wait again. What was sent behind it begins. */
   preempt(batch: BatchId, accelerator: AcceleratorId, at: number): void;
+  /** Nothing is to be done: see CoreView.joinedBatch. */
+  joinedBatch?(request: RequestHandle, at: number): void;
 }
 
 export interface SchedulerOptions {
@@ -343,6 +345,10 @@ export class Scheduler implements CoreView {
 
   delaysOf(key: QueueKey): NetworkDelays {
     return this.queueSide.delaysOf(key);
+  }
+
+  joinedBatch(handle: RequestHandle, at: number): void {
+    this.sink.joinedBatch?.(handle, at);
   }
 
   drop(handle: RequestHandle, reason: number, at: number, wouldEndAt = 0): void {

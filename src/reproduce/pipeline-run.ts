@@ -6,8 +6,12 @@ import type { PipelinePoint, PipelineResult } from "./point.js";
 /** Requests whose budgets are kept: consecutive ones that came after the middle of the run. */
 const FOLLOWED = 100;
 const SECOND_US = 1e6;
+/** 0, 0.01, ..., 1. */
+const PERCENTILES = Array.from({ length: 101 }, (_, index) => index / 100);
 /** As PARD counts its input. */
 export const FIFTH_US = 200_000;
+
+type Spent = NonNullable<PipelineResult["spent"]>;
 
 export class PipelineRun {
   private readonly names: readonly string[];
@@ -21,6 +25,11 @@ export class PipelineRun {
   private readonly arrivalAt: number[] = [];
   private readonly deadline: number[] = [];
   private readonly cameAt: number[] = [];
+  /** As `cameAt`: when it entered the batch that it ran in; absent: when that began. */
+  private readonly joinedAt: number[] = [];
+  /** By request, over the modules that it went through, µs. */
+  private readonly spentUs: Record<keyof Spent, number[]> = { queue: [], wait: [], exec: [] };
+  private readonly finished: number[] = [];
   /** By module and second: parts that ran, and the sums of their times. */
   private readonly ran: Float64Array;
   private readonly waitUs: Float64Array;
@@ -41,6 +50,8 @@ export class PipelineRun {
 
   readonly tell = (event: SimulatedEvent): void => {
     if (event.event === "arrived") this.arrived(event);
+    else if (event.event === "joined")
+      this.joinedAt[this.placeOf(event.request, this.names.indexOf(event.module!))] = event.at_us;
     else if (event.event === "ran") this.batchRan(event);
     else if (event.module === undefined) this.requestEnded(event);
     else if (event.outcome === "finished")
@@ -53,6 +64,7 @@ export class PipelineRun {
       ...(wanted.includes("arrivals") ? { arrivals: [...this.fifths] } : {}),
       ...(wanted.includes("modules") ? { modules: this.modules() } : {}),
       ...(wanted.includes("budgets") ? { budgets: this.budgets() } : {}),
+      ...(wanted.includes("spent") ? { spent: this.spent() } : {}),
     };
   }
 
@@ -70,7 +82,9 @@ export class PipelineRun {
 
   private requestEnded({ request, outcome }: Extract<SimulatedEvent, { event: "ended" }>): void {
     const second = this.secondOf(this.arrivalAt[request]!);
-    if (outcome === "finished" && second >= 0 && second < this.seconds) this.good[second]!++;
+    if (outcome !== "finished" || second < 0 || second >= this.seconds) return;
+    this.good[second]!++;
+    this.finished.push(request);
   }
 
   private partFinished(request: number, module: number, at: number): void {
@@ -79,20 +93,44 @@ export class PipelineRun {
 
   /** Where several lead to a module, the last one that ends is when a request comes there. */
   private came(request: number, module: number, at: number): void {
-    this.cameAt[request * this.names.length + module] = at;
+    this.cameAt[this.placeOf(request, module)] = at;
+  }
+
+  private placeOf(request: number, module: number): number {
+    return request * this.names.length + module;
   }
 
   private batchRan({ members, start_us: startAt, end_us: endAt }: Extract<SimulatedEvent, { event: "ran" }>): void {
     const second = this.secondOf(startAt);
-    if (second < 0 || second >= this.seconds) return;
     for (const { request, module: name } of members) {
       const module = this.names.indexOf(name!);
-      const cameAt = this.cameAt[request * this.names.length + module]!;
+      const place = this.placeOf(request, module);
+      const cameAt = this.cameAt[place]!;
+      const joinedAt = this.joinedAt[place] ?? startAt;
+      this.spend(request, "queue", joinedAt - cameAt);
+      this.spend(request, "wait", startAt - joinedAt);
+      this.spend(request, "exec", endAt - startAt);
+      if (second < 0 || second >= this.seconds) continue;
       const cell = module * this.seconds + second;
       this.ran[cell]!++;
       this.waitUs[cell]! += startAt - cameAt;
       this.stayUs[cell]! += endAt - cameAt;
     }
+  }
+
+  private spend(request: number, on: keyof Spent, us: number): void {
+    this.spentUs[on][request] = (this.spentUs[on][request] ?? 0) + us;
+  }
+
+  private spent(): Spent {
+    const percentilesOf = (us: readonly number[]): number[] => {
+      const sorted = this.finished.map((request) => us[request]!).toSorted((a, b) => a - b);
+      return sorted.length === 0
+        ? []
+        : PERCENTILES.map((part) => sorted[Math.round(part * (sorted.length - 1))]! / 1000);
+    };
+    const { queue, wait, exec } = this.spentUs;
+    return { queue: percentilesOf(queue), wait: percentilesOf(wait), exec: percentilesOf(exec) };
   }
 
   private modules(): NonNullable<PipelineResult["modules"]> {
@@ -111,7 +149,7 @@ export class PipelineRun {
       module,
       left_ms: Array.from({ length: FOLLOWED }, (_, place) => {
         const request = this.firstFollowed + place;
-        const cameAt = this.cameAt[request * this.names.length + index];
+        const cameAt = this.cameAt[this.placeOf(request, index)];
         return cameAt === undefined ? null : (this.deadline[request]! - cameAt) / 1000;
       }),
     }));

@@ -97,10 +97,10 @@ export interface SeriesPoint extends Simulated {
 export interface PipelinePoint extends Simulated {
   readonly kind: "pipeline";
   /**
-   * Also, of the first seed: counts by second; what modules took, by second; budgets that were left on the way. bound: of all seeds, what no
+   * Also, of the first seed: counts by second; what modules took, by second; budgets that were left on the way; what requests spent their time on. bound: of all seeds, what no
    * scheduler is below (capacity/in-time/pipeline-in-time.ts).
    */
-  readonly details: readonly ("seconds" | "arrivals" | "modules" | "budgets" | "bound")[];
+  readonly details: readonly ("seconds" | "arrivals" | "modules" | "budgets" | "spent" | "bound")[];
 }
 
 /** One partitioning problem: the plan, greedy with swaps, random search. */
@@ -243,6 +243,15 @@ export interface PipelineResult {
     readonly wait_ms: readonly (number | null)[];
     readonly stay_ms: readonly (number | null)[];
   }[];
+  /**
+   * Milliseconds that requests which finished in time spent over all modules of a chain (PARD Eq. 2), at the percentiles 0, 1, ..., 100: queueing
+   * (until they entered a batch), waiting in it, execution.
+   */
+  readonly spent?: {
+    readonly queue: readonly number[];
+    readonly wait: readonly number[];
+    readonly exec: readonly number[];
+  };
   /** What was left of the SLO when each of the requests in the middle of the run came to a module, ms; null: it did not come there. */
   readonly budgets?: readonly { readonly module: string; readonly left_ms: readonly (number | null)[] }[];
 }

@@ -20,6 +20,13 @@ export type SimulatedEvent =
       readonly deadline_us: number;
     }
   | {
+      /** A request is in the batch that is gathered for a worker (policy `pard`), from then on or, told again, from a later moment on. */
+      readonly event: "joined";
+      readonly at_us: number;
+      readonly request: number;
+      readonly module?: string;
+    }
+  | {
       readonly event: "ran";
       readonly start_us: number;
       readonly end_us: number;
@@ -55,6 +62,10 @@ export class EventLines {
 
   arrived(of: string, request: number, at: number, deadline: number): void {
     this.listener({ event: "arrived", at_us: at, request, of, deadline_us: deadline });
+  }
+
+  joined(member: EventMember, at: number): void {
+    this.listener({ event: "joined", at_us: at, ...member });
   }
 
   /** @param memberOf what a request's tag stands for. */

@@ -19,6 +19,8 @@ export interface GroupSink {
     group: SimulatedGroup,
   ): void;
   batchEnded(batch: BatchId, startAt: number, endAt: number, group: SimulatedGroup): void;
+  /** A request is in the batch that its queue gathers. */
+  joinedBatch(request: RequestHandle, at: number, group: SimulatedGroup): void;
   /** It was given up, or its accelerator was lost: what ran of it since `startAt` was for nothing. */
   batchLost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void;
 }
@@ -81,6 +83,9 @@ export class SimulatedGroup implements CommandSink {
       this.profiler?.pick(batch, endAt);
       this.sink.batchEnded(batch, startAt, endAt, this);
     }
+  }
+  joinedBatch(request: RequestHandle, at: number): void {
+    this.sink.joinedBatch(request, at, this);
   }
   preempt(batch: BatchId, accelerator: AcceleratorId, at: number): void {
     this.lost(batch, accelerator, at);

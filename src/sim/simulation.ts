@@ -300,6 +300,10 @@ export class Simulation implements GroupSink {
     if (!Number.isNaN(quantile)) this.accounts.predicted(batch, quantile, startAt, endAt, group);
   }
 
+  joinedBatch(request: RequestHandle, at: number, { scheduler: { requests } }: SimulatedGroup): void {
+    this.lines?.joined(this.memberOf(requests.tag[request]!), at);
+  }
+
   batchLost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void {
     this.lines?.ran(batch, startAt, at, true, group, this.memberOf);
     this.accounts.lost(batch, startAt, at, group);

@@ -43,6 +43,8 @@ export class HandDriven implements CommandSink {
   readonly dispatches: string[] = [];
   readonly executedUs: number[] = [];
   readonly closes: string[] = [];
+  /** `time:request`, each time one entered a batch that is gathered. */
+  readonly joins: string[] = [];
   readonly order: AcceleratorId[] = [];
   /** `time:accelerator` of each batch that was stopped. */
   readonly preempts: string[] = [];
@@ -137,6 +139,10 @@ export class HandDriven implements CommandSink {
   }
 
   // CommandSink
+
+  joinedBatch(request: RequestHandle, at: number): void {
+    this.joins.push(`${at}:${this.names[this.scheduler.requests.tag[request]!]}`);
+  }
 
   dispatch(batch: BatchId, accelerator: AcceleratorId, at: number): void {
     const { accelerators, batches, requests } = this.scheduler;

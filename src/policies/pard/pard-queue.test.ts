@@ -32,6 +32,12 @@ describe("broker: who is in the batch behind the one that runs", () => {
     expect(two.dispatches).toEqual(["0:a", "100:b"]);
   });
 
+  test("who looks on is told when each enters a batch: when it comes if there is room, else when there is (t_b, §4.2)", () => {
+    const run = serve().arrive(0, "a").until(0).arrive(10, "b").arrive(60, "cd").arrive(70, "e").until(1000);
+    expect(run.dispatches).toEqual(["0:a", "100:bcd", "220:e"]);
+    expect(run.joins).toEqual(["0:a", "10:b", "60:c", "60:d", "100:e"]);
+  });
+
   test("a cancelled member leaves room for who waits", () => {
     const run = serve().arrive(0, "a").until(0).arrive(10, "bcde").cancel(20, "c").until(1000);
     expect(run.dispatches).toEqual(["0:a", "100:bde"]);

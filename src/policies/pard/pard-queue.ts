@@ -193,6 +193,7 @@ export class PardQueue implements Queue {
       else {
         queue.remove(request);
         backlog.join(request);
+        this.core.joinedBatch(request, at);
       }
     }
   }
