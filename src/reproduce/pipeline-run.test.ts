@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { loadScenario, withRate } from "../config/scenario/scenario.js";
+import { durationUs } from "../core/time.js";
 import { mean } from "../measure/statistics.js";
 import type { SimulatedEvent } from "../sim/event-lines.js";
 import { simulate } from "../sim/simulate.js";
@@ -70,7 +71,7 @@ it("what a request's time is spent on: queueing until it enters a batch for the 
 
 it("under pard all three are there, together within the SLO; elsewhere nobody waits in a batch", () => {
   const spentUnder = (policy: string) => {
-    const own = withRate({ ...scenario(), durationUs: 6_000_000, warmupUs: 2_000_000 }, 800);
+    const own = withRate({ ...scenario(), durationUs: durationUs(6_000_000), warmupUs: durationUs(2_000_000) }, 800);
     const run = new PipelineRun(own);
     simulate(own, { policy, policyOptions: {}, seed: 1, onEvent: run.tell });
     return run.details(["spent"]).spent!;

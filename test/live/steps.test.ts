@@ -125,6 +125,46 @@ modules:
     for (const cause of ["worker-hung", "worker-crashed"]) expect(await exits(cause)).toBe(ended(cause));
   });
 
+  test("what an earlier run left behind ends its thread, and fails no other's run", async () => {
+    // The thread waits in the middle of the next run when the timer of the one before throws, or ends it.
+    await serve(
+      `steps: { threads: 1 }\n${ONE}`,
+      `import { threadId } from "node:worker_threads";
+      const late = (end) => setTimeout(end, 50);
+      export default async function ({ x }) {
+        switch (x.data[0]) {
+          case 1: late(() => { throw new Error("behind its back"); }); break;
+          case 2: late(() => process.exit(3)); break;
+          case 3: late(() => Promise.reject(new Error("nobody waits"))); break;
+          case 4: late(() => { throw new Error("its own"); }); return new Promise(() => {});
+          default: await new Promise((go) => setTimeout(go, 500));
+        }
+        return { y: { shape: [1, 1], data: [threadId] } };
+      }`,
+    );
+    for (const left of [1, 2, 3]) {
+      const [before, after] = await Promise.all([infer([left]), infer([0])]);
+      const [ended, next] = [answer(before)[0]!, answer(after)[0]!];
+      expect(next, `${left}`).not.toBe(ended);
+    }
+    const own = await infer([4]);
+    expect(own.error).toMatchObject({ code: "unavailable", details: { reason: "worker-crashed" } });
+    expect(own.error!.message).toMatch(/the step's thread ended: its own$/);
+    expect(answer(await infer([0]))).toHaveLength(1);
+    expect(await fake.metric("rubato_pipeline_step_exits_total", ['pipeline="p"', 'cause="worker-crashed"'])).toBe(4);
+  });
+
+  test("a run whose thread is ended by others twice is not begun a third time, and is told whose it was", async () => {
+    await serve(
+      `steps: { threads: 1 }\n${ONE}`,
+      `setTimeout(() => { throw new Error("at load"); }, 300);
+      export default ({ x }) => x.data[0] === 1 ? new Promise(() => {}) : { y: x };`,
+    );
+    const { error } = await infer([1]);
+    expect(error).toMatchObject({ code: "unavailable", details: { reason: "worker-crashed" } });
+    expect(error!.message).toMatch(/the step's thread ended: at load \(left behind when steps were loaded\)$/);
+  });
+
   test("what it says to the thread that started it is heard by nobody, and its port is not to be had", async () => {
     await serve(
       ONE,

@@ -107,7 +107,8 @@ function isFromHost(said: Readonly<Record<string, unknown>>, threads: number): b
       if (!(Number.isInteger(life) && (life as number) > 0 && Number.isInteger(thread) && (thread as number) >= 0))
         return false;
       if ((thread as number) >= threads) return false;
-      if (kind === "down") return typeof message === "string";
+      if (kind === "down")
+        return typeof message === "string" && (said.late === undefined || Number.isInteger(said.late));
       return kind === "up" || readFromThread(said) !== null;
   }
 }

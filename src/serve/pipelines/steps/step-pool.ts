@@ -19,8 +19,11 @@ export interface StepRun {
 export type StepEvent =
   /** It has loaded every step. */
   | { readonly kind: "up"; readonly thread: number }
-  /** It ended by itself, and what it held with it; another takes its place. */
-  | { readonly kind: "down"; readonly thread: number; readonly message: string }
+  /**
+   * It ended by itself, and what it held with it; another takes its place.
+   * @param late what it ran is not at fault but what an earlier run of the step at this position left behind; -1: no run's.
+   */
+  | { readonly kind: "down"; readonly thread: number; readonly message: string; readonly late?: number }
   /** So did all of these at one moment. */
   | { readonly kind: "gone"; readonly threads: readonly number[]; readonly message: string }
   | {

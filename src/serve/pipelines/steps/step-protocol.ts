@@ -37,6 +37,8 @@ export type FromStepThread =
   | { readonly kind: "loading"; readonly step: number }
   | { readonly kind: "ready" }
   | { readonly kind: "unloadable"; readonly message: string }
+  /** It ends by what is not of the run that it holds first: left behind by an earlier run of this step; -1: of none. */
+  | { readonly kind: "ending"; readonly step: number }
   | {
       readonly kind: "done";
       readonly run: number;
@@ -72,6 +74,7 @@ const isText = (value: unknown): boolean => typeof value === "string";
 const FIELDS: Readonly<Record<FromStepThread["kind"], (said: Fields) => boolean>> = {
   loading: ({ step }) => Number.isInteger(step),
   ready: () => true,
+  ending: ({ step }) => Number.isInteger(step),
   unloadable: ({ message }) => isText(message),
   done: ({ run, startedAt, finishedAt, outputs }) =>
     Number.isInteger(run) &&

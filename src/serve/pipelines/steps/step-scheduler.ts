@@ -41,6 +41,8 @@ interface Job {
   request: RequestHandle;
   /** On a thread. */
   isRunning: boolean;
+  /** Its thread was ended by another run; once more, and it is not begun again. */
+  wasSpared: boolean;
   failText: string;
   failCode: ErrorCode;
 }
@@ -171,6 +173,7 @@ export class StepScheduler {
       handler,
       request: -1,
       isRunning: false,
+      wasSpared: false,
       failText: "",
       failCode: "internal",
     };
@@ -274,7 +277,7 @@ export class StepScheduler {
         scheduler.join(event.thread, 1, at);
         break;
       case "down":
-        this.lost([event.thread], FAIL_WORKER_CRASHED, event.message);
+        this.down(event);
         break;
       case "gone":
         this.lost(event.threads, FAIL_WORKER_CRASHED, event.message);
@@ -290,6 +293,16 @@ export class StepScheduler {
       }
     }
     this.said();
+  }
+
+  private down({ thread, message, late }: StepEvent & { kind: "down" }): void {
+    if (late === undefined) {
+      this.lost([thread], FAIL_WORKER_CRASHED, message);
+      return;
+    }
+    const step = this.steps[late]?.reference ?? "";
+    const whose = step === "" ? "left behind when steps were loaded" : `left behind by an earlier run of '${step}'`;
+    this.lost([thread], FAIL_WORKER_CRASHED, `${message} (${whose})`, { step });
   }
 
   private done({ thread, run, outputs, startedAt, finishedAt }: StepEvent & { kind: "done" }, at: number): void {
@@ -325,8 +338,16 @@ export class StepScheduler {
     this.said();
   }
 
-  /** Threads are gone, all before anything is given to others: what ran there failed, what waited there waits again. */
-  private lost(threads: readonly number[], cause: number, message: string): void {
+  /**
+   * Threads are gone, all before anything is given to others: what ran there failed, what waited there waits again.
+   * @param other step that is at fault, not what ran there: that waits again, too, the first time.
+   */
+  private lost(
+    threads: readonly number[],
+    cause: number,
+    message: string,
+    other: { readonly step: string } | null = null,
+  ): void {
     const { scheduler } = this;
     const at = this.clock.now();
     const held = threads.map((thread) => this.held[thread]!.splice(0));
@@ -335,20 +356,19 @@ export class StepScheduler {
       scheduler.leave(thread, at);
     }
     for (const [running, ...waiting] of held) {
+      const job = running === undefined ? null : this.jobOf(running);
       if (cause !== FAIL_DRAINING)
-        this.losses.lost(cause, running === undefined ? "" : this.referenceOf(running), message);
+        this.losses.lost(cause, other?.step ?? (job === null ? "" : this.steps[job.step]!.reference), message);
       for (const run of waiting) {
         this.jobOf(run).isRunning = false;
         scheduler.failed(run, cause, at, false);
       }
-      if (running === undefined) continue;
-      this.jobOf(running).failText = message;
-      scheduler.failed(running, cause, at, true);
+      if (running === undefined || job === null) continue;
+      const isSpared = other !== null && !job.wasSpared;
+      job.failText = message;
+      if (isSpared) Object.assign(job, { isRunning: false, wasSpared: true });
+      scheduler.failed(running, cause, at, !isSpared);
     }
-  }
-
-  private referenceOf(run: BatchId): string {
-    return this.steps[this.jobOf(run).step]!.reference;
   }
 }
 

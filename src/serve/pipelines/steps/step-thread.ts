@@ -1,4 +1,5 @@
 /** A thread that runs steps, one at a time: their files are loaded once, and what they do wrong is said to the server. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { register } from "node:module";
 import { workerData } from "node:worker_threads";
 import { monotonicNow } from "../../../wire/clock/monotonic-clock.js";
@@ -12,6 +13,19 @@ const { steps, port, kept } = workerData as StepThreadData;
 // Steps can import workerData, too; what they say themselves, to parentPort, is heard by nobody.
 Reflect.deleteProperty(workerData as StepThreadData, "port");
 const say = (message: FromStepThread, buffers: ArrayBuffer[] = []): void => port.postMessage(message, buffers);
+
+/** What a run began goes on after its answer, such as a timer: whose it is, whatever runs when it does wrong. */
+const owner = new AsyncLocalStorage<Pick<ToStepThread, "step">>();
+/** What files begin while they are loaded is no run's. */
+const NOBODY = { step: -1 };
+let current: Pick<ToStepThread, "step"> = NOBODY;
+
+// Also where an error that nobody catches ends the thread; not where it is terminated.
+process.on("exit", () => {
+  // Node knows no owner of a bare microtask; it is what runs.
+  const whose = owner.getStore() ?? current;
+  if (whose !== current || current === NOBODY) say({ kind: "ending", step: whose.step });
+});
 
 /** An error that carries this code says that the request is at fault, not the step. */
 const CLIENTS_FAULT: ErrorCode = "invalid-argument";
@@ -37,18 +51,23 @@ async function load(): Promise<Step[]> {
   return functions;
 }
 
-async function execute(functions: readonly Step[], { run, step, inputs, refused }: ToStepThread): Promise<void> {
+async function execute(functions: readonly Step[], message: ToStepThread): Promise<void> {
+  const { run, step, inputs, refused } = message;
   const startedAt = monotonicNow();
   if (refused !== undefined) {
     say({ kind: "failed", run, code: "payload-too-large", message: refused });
     return;
   }
+  current = { step };
   try {
-    const outputs = fromStep(await functions[step]!(toStep(inputs)), steps[step]!.outputs);
+    const returned = await owner.run(current, () => functions[step]!(toStep(inputs)));
+    const outputs = fromStep(returned, steps[step]!.outputs);
     const { values, buffers } = movable(outputs);
     say({ kind: "done", run, startedAt, finishedAt: monotonicNow(), outputs: values }, buffers);
   } catch (thrown) {
     say({ kind: "failed", run, code: isClients(thrown) ? CLIENTS_FAULT : "internal", message: textOf(thrown) });
+  } finally {
+    current = NOBODY;
   }
 }
 
@@ -62,7 +81,7 @@ function isClients(thrown: unknown): boolean {
 }
 
 try {
-  const functions = await load();
+  const functions = await owner.run(NOBODY, load);
   let last = Promise.resolve();
   port.on("message", (message: ToStepThread) => {
     last = last.then(() => execute(functions, message));

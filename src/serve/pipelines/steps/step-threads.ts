@@ -101,6 +101,7 @@ export class StepThreads {
     let isReady = false;
     let loading = "a step";
     let why = "";
+    let late: number | null = null;
     const end = (reason: string): void => {
       why ||= reason;
       void worker.terminate();
@@ -114,7 +115,8 @@ export class StepThreads {
         else if (message.kind === "loading") {
           loading = `step '${steps[message.step]?.reference}'`;
           this.say(message);
-        } else if (message.kind === "unloadable") end(message.message);
+        } else if (message.kind === "ending") late = message.step;
+        else if (message.kind === "unloadable") end(message.message);
         else if (message.kind === "ready") {
           isReady = true;
           limit.clear();
@@ -135,7 +137,8 @@ export class StepThreads {
         if (!isReady) reject(new Error(why || `${loading} ended its thread: ${exitOf(code)}`));
         else if (this.held[thread] === started) {
           this.held[thread] = undefined;
-          this.say({ kind: "down", thread, life, message: why || exitOf(code) });
+          const message = why || exitOf(code);
+          this.say({ kind: "down", thread, life, message, ...(late === null ? {} : { late }) });
           this.respawn(thread);
         }
       });
