@@ -45,6 +45,7 @@ export class VirtualSteps implements StepPool {
       if (this.isClosed || this.lives[thread] !== life) return;
       if (fate === "throws") this.emit({ kind: "failed", thread, run, code: "internal", message: "thrown" });
       else if (fate === "dies") this.die(thread);
+      else if (fate === "ends-process") this.goAll();
       else {
         const values = outputs.map(({ name }) => ({ name, value: inputs[0]!.value }));
         this.emit({ kind: "done", thread, run, startedAt, finishedAt, outputs: values });
@@ -71,6 +72,13 @@ export class VirtualSteps implements StepPool {
     this.emit({ kind: "down", thread, message: "died" });
   }
 
+  /** All threads at once. */
+  private goAll(): void {
+    const threads = [...this.lives.keys()];
+    for (const thread of threads) this.end(thread);
+    this.emit({ kind: "gone", threads, message: "the process of the pipeline's steps ended: exit code 1" });
+  }
+
   replace(thread: number): void {
     this.end(thread);
   }
@@ -89,6 +97,6 @@ export class VirtualSteps implements StepPool {
   }
 }
 
-export type StepFate = "ends" | "throws" | "dies" | "hangs";
+export type StepFate = "ends" | "throws" | "dies" | "ends-process" | "hangs";
 
 const RESTART_US = 20_000;

@@ -179,7 +179,24 @@ modules:
     for (let each = 0; each < 4; each++) expect(answer(await infer([7]))).toEqual([0]);
   });
 
-  test("what ends a whole process ends that of its pipeline, and another takes its place", async () => {
+  // Five in a minute would be a habit.
+  test.each<[string, [number, RegExp][]]>([
+    [
+      "by what it does",
+      [
+        [1, /signal SIG(ABRT|TRAP|ILL)/],
+        [2, /signal SIGKILL/],
+      ],
+    ],
+    [
+      "by what it says",
+      [
+        [3, /its channel broke: frame stream is corrupt: bad prefix$/],
+        [4, /signal SIGKILL/],
+        [5, /it said what no process of steps says$/],
+      ],
+    ],
+  ])("what ends a whole process ends that of its pipeline, and another takes its place: %s", async (_, wrong) => {
     const said = { kind: "failed", thread: 0, life: 1, run: 12345, code: "internal", message: "m" };
     const forged = Buffer.concat(
       [0, 1].flatMap((thread) =>
@@ -202,13 +219,6 @@ modules:
     );
     const pids = [answer(await infer([0]))[0]!];
     expect(pids[0]).not.toBe(process.pid);
-    const wrong: [number, RegExp][] = [
-      [1, /signal SIG(ABRT|TRAP|ILL)/],
-      [2, /signal SIGKILL/],
-      [3, /its channel broke: frame stream is corrupt: bad prefix$/],
-      [4, /signal SIGKILL/],
-      [5, /it said what no process of steps says$/],
-    ];
     for (const [value, says] of wrong) {
       const { error } = await infer([value]);
       expect(error, `${value}`).toMatchObject({

@@ -3,7 +3,7 @@ import { CounterFamily, GaugeFamily, type HistogramCell, HistogramFamily, type R
 
 /** What gauges show. */
 export interface PipelineView {
-  pipelines(): Iterable<{ pipeline: string; inFlight: number; bytes: number }>;
+  pipelines(): Iterable<{ pipeline: string; inFlight: number; bytes: number; isReady: boolean }>;
   /** What modules said last, where that is fresh. */
   modules(): Iterable<{ pipeline: string; module: string; queueUs: number; runUs: number; batchSize: number }>;
 }
@@ -71,6 +71,11 @@ export class PipelineMetrics {
       "rubato_pipeline_bytes",
       "Bytes that its requests are charged with: inputs, tensors between modules, and those still to come.",
       (row) => row.bytes,
+    );
+    perPipeline(
+      "rubato_pipeline_ready",
+      "1 when the pipeline takes requests: its models are served and the process of its steps is there. 0 while that is started again, and while requests are refused because steps keep ending it.",
+      (row) => (row.isReady ? 1 : 0),
     );
     const perModule = (name: string, help: string, read: (row: ModuleRow) => number): void =>
       gauge(name, help, function* (view) {

@@ -6,6 +6,7 @@ import {
   DROP_QUEUE_FULL,
   DROP_REASONS,
   DROPPED,
+  FAILED,
   FINISHED,
   LATE,
   OUTCOMES,
@@ -30,6 +31,7 @@ import { defaultsOf, ModuleRuns, type RunHost } from "./module-runs.js";
 import { OpenRequest } from "./open-request.js";
 import { budgetError, codesOf, drainingError, fullError, lateError, moduleError, moduleFault } from "./part-errors.js";
 import { isList } from "./part-tensors.js";
+import { StepHealth } from "./steps/step-health.js";
 import { StepLosses } from "./steps/step-losses.js";
 import type { NamedValue } from "./steps/step-pool.js";
 
@@ -55,6 +57,7 @@ export class LivePipeline implements FlowDriver {
   private readonly flow: Flow;
   private readonly budgets: Budgets;
   private readonly runs: ModuleRuns;
+  private readonly health: StepHealth;
   private readonly bytes: HeldBytes;
   private readonly counts = new ModelCounts();
   /** By request of the flow, while it is open. */
@@ -86,7 +89,8 @@ export class LivePipeline implements FlowDriver {
     this.states = new ModuleStates(spec.modules.length, spec.budget.windowS);
     this.bytes = new HeldBytes(spec.bytesMax);
     const losses = new StepLosses(spec.client.name, (cause) => cells.stepThreadEnded(cause), host.clock, host.log);
-    this.runs = new ModuleRuns(spec, times, losses, host);
+    this.health = new StepHealth(spec.client.name, host.clock, host.log);
+    this.runs = new ModuleRuns(spec, times, losses, this.health, host);
     this.defaults = spec.modules.map(defaultsOf);
     this.budgets = new Budgets(pipeline, spec.budget, this.runs);
   }
@@ -115,9 +119,13 @@ export class LivePipeline implements FlowDriver {
     return this.bytes.bytes;
   }
 
-  /** All its models are there. */
+  /** All its models are there, and its steps. */
   get isReady(): boolean {
-    return this.runs.isReady;
+    return this.runs.isReady && this.fault === "";
+  }
+  /** Why requests are refused; "": they are not. */
+  get fault(): string {
+    return this.health.fault;
   }
   /** That not even a lone request can be in time; "": it can. */
   get warning(): string {
@@ -147,6 +155,8 @@ export class LivePipeline implements FlowDriver {
       const limit = live >= requestsMax ? `${requestsMax} requests; was ${live + 1}` : `${PARTS_MAX} parts of all`;
       throw this.dropAtOnce(DROP_QUEUE_FULL, `must be at most ${limit}`, call, deadline);
     }
+    const refusal = this.health.refusal();
+    if (refusal !== null) throw this.failAtOnce(refusal, call, deadline);
     const hold = this.bytes.enter(call.byteLength);
     if (hold === null) {
       const limit = `must be at most ${client.queueBytesMax} bytes, those between modules included; was ${this.bytes.with(call.byteLength)}`;
@@ -156,9 +166,9 @@ export class LivePipeline implements FlowDriver {
     this.entering = open;
     const request = this.flow.enter(0, call.receivedAt, deadline, this.host.clock.now());
     this.entering = null;
-    const { refusal } = this;
+    const { refusal: ended } = this;
     this.refusal = null;
-    if (refusal !== null) throw refusal;
+    if (ended !== null) throw ended;
     this.settleSoon();
     return () => {
       if (!open.isOpen) return;
@@ -176,6 +186,13 @@ export class LivePipeline implements FlowDriver {
       deadlineUs: deadline - receivedAt,
       retryAfterS: 1,
     });
+  }
+
+  /** As `dropAtOnce`. */
+  private failAtOnce({ code, message, details }: ServingError, call: InferCall, deadline: number): ServingError {
+    this.cells.ended(OUTCOMES[FAILED], details.reason!, "");
+    this.counts.ended(false, 0, 0);
+    return new ServingError(code, message, { ...details, deadlineUs: deadline - call.receivedAt });
   }
 
   private settleSoon(): void {

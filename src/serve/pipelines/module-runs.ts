@@ -13,6 +13,7 @@ import type { Entry } from "../requests/entry.js";
 import { type OpenRequest, WrongParts } from "./open-request.js";
 import { moduleFault } from "./part-errors.js";
 import { bytesOf, isList } from "./part-tensors.js";
+import type { StepHealth } from "./steps/step-health.js";
 import type { StepLosses } from "./steps/step-losses.js";
 import type { NamedValue, StepPools } from "./steps/step-pool.js";
 import { StepScheduler } from "./steps/step-scheduler.js";
@@ -42,7 +43,7 @@ export class ModuleRuns implements ModuleTimes {
   private readonly times: ModuleTimes;
 
   /** @param times of modules that run a model. */
-  constructor(spec: PipelineSpec, times: ModuleTimes, losses: StepLosses, host: RunHost) {
+  constructor(spec: PipelineSpec, times: ModuleTimes, losses: StepLosses, health: StepHealth, host: RunHost) {
     this.modules = spec.modules;
     this.threads = spec.steps.threads;
     this.times = times;
@@ -50,7 +51,9 @@ export class ModuleRuns implements ModuleTimes {
     const steps: StepSpec[] = [];
     this.stepOf = spec.modules.map(({ step }) => (step === null ? -1 : steps.push(step) - 1));
     this.steps =
-      steps.length === 0 ? null : new StepScheduler(spec, steps, host.stepPools(spec, steps), losses, host.clock);
+      steps.length === 0
+        ? null
+        : new StepScheduler(spec, steps, host.stepPools(spec, steps), losses, health, host.clock);
   }
 
   /** Its steps are loaded, before anything comes. @throws ServingError naming the one that cannot be. */
@@ -67,9 +70,10 @@ export class ModuleRuns implements ModuleTimes {
     await this.steps?.close();
   }
 
-  /** All its models are there. */
+  /** All its models are there, and the process of its steps. */
   get isReady(): boolean {
     const { models } = this.host;
+    if (this.steps?.isUp === false) return false;
     try {
       return this.modules.every(({ model, step }) => step !== null || !models.serving(model, "").isLeaving);
     } catch {

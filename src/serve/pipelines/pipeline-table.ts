@@ -108,9 +108,12 @@ export class PipelineTable implements PipelineView {
   }
 
   index(onlyReady: boolean): readonly RepositoryIndexEntry[] {
-    return [...this.entries].flatMap(([name, { state, reason, served }]) =>
-      onlyReady && state !== "READY" ? [] : { name, version: served?.spec.client.version ?? "", state, reason },
-    );
+    return [...this.entries].flatMap(([name, { state: listed, reason: why, served }]) => {
+      const fault = served?.fault ?? "";
+      const state = fault === "" ? listed : "UNAVAILABLE";
+      const reason = fault === "" ? why : fault;
+      return onlyReady && state !== "READY" ? [] : { name, version: served?.spec.client.version ?? "", state, reason };
+    });
   }
 
   statistics(): readonly ModelStatistics[] {
@@ -271,7 +274,8 @@ export class PipelineTable implements PipelineView {
         ...[...this.leaving].filter(({ spec }) => spec.client.name === pipeline),
       ];
       const sum = (of: (each: LivePipeline) => number): number => all.reduce((total, each) => total + of(each), 0);
-      yield { pipeline, inFlight: sum(({ live }) => live), bytes: sum(({ heldBytes }) => heldBytes) };
+      const isReady = served?.isReady === true && !this.isRefusing;
+      yield { pipeline, inFlight: sum(({ live }) => live), bytes: sum(({ heldBytes }) => heldBytes), isReady };
     }
   }
 

@@ -44,6 +44,11 @@ export class CrashBreaker {
     return null;
   }
 
+  /** It is refused, or one batch of it is being tried. */
+  isOpen(model: string, now: TimeUs): boolean {
+    return now < (this.records.get(model)?.openUntil ?? now);
+  }
+
   isConfined(model: string): boolean {
     const record = this.records.get(model);
     return record !== undefined && record.harmless < this.rule.trustBatches;

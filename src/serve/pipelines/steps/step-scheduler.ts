@@ -23,6 +23,7 @@ import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
 import { dropEnding, type Ending, failEnding, LATE_ENDING } from "../../endings.js";
 import { DeadlineTimers } from "../../requests/deadline-timers.js";
 import { Slots } from "../../requests/slots.js";
+import type { StepHealth } from "./step-health.js";
 import type { StepLosses } from "./step-losses.js";
 import type { NamedValue, StepEvent, StepPool } from "./step-pool.js";
 
@@ -59,6 +60,7 @@ export class StepScheduler {
   private readonly pool: StepPool;
   private readonly clock: Clock;
   private readonly losses: StepLosses;
+  private readonly health: StepHealth;
   private readonly timeoutUs: number;
   private readonly queueMax: number;
   private readonly scheduler: Scheduler;
@@ -73,18 +75,22 @@ export class StepScheduler {
   private readonly alarm: Alarm;
   private isTurnComing = false;
   private isClosed = false;
+  /** Between the end of a process and the first thread of the next. */
+  private isGone = false;
 
   constructor(
     { steps: limits }: PipelineSpec,
     steps: readonly StepSpec[],
     pool: StepPool,
     losses: StepLosses,
+    health: StepHealth,
     clock: Clock,
   ) {
     this.steps = steps;
     this.pool = pool;
     this.clock = clock;
     this.losses = losses;
+    this.health = health;
     this.timeoutUs = limits.timeoutUs;
     this.queueMax = limits.queueMax;
     const requestsMax = steps.length * limits.queueMax + pool.threads * DEPTH;
@@ -145,6 +151,11 @@ export class StepScheduler {
     this.alarm.clear();
     for (const watch of this.watches) watch.clear();
     await this.pool.close();
+  }
+
+  /** Runs can be begun, as far as is known. */
+  get isUp(): boolean {
+    return !this.isGone;
   }
 
   /** What a run of the step takes, as far as is known. */
@@ -274,13 +285,16 @@ export class StepScheduler {
     const at = this.clock.now();
     switch (event.kind) {
       case "up":
+        this.isGone = false;
         scheduler.join(event.thread, 1, at);
         break;
       case "down":
         this.down(event);
         break;
       case "gone":
+        this.isGone = true;
         this.lost(event.threads, FAIL_WORKER_CRASHED, event.message);
+        if (this.health.ended(event.message)) this.failWaiting(this.health.fault);
         break;
       case "done":
         this.done(event, at);
@@ -289,6 +303,7 @@ export class StepScheduler {
         const { message, code } = event;
         Object.assign(this.next(event.thread, event.run), { failText: message, failCode: code });
         scheduler.failed(event.run, FAIL_MODEL_ERROR, at);
+        this.health.survived();
         break;
       }
     }
@@ -313,6 +328,18 @@ export class StepScheduler {
     else handler?.onReply(outputs, startedAt);
     const end = Math.min(at, Math.max(finishedAt, startedAt + 1));
     this.scheduler.finished(run, Math.min(startedAt, end - 1), end, at);
+    this.health.survived();
+  }
+
+  /** No thread will be there for a while. */
+  private failWaiting(text: string): void {
+    const { scheduler } = this;
+    const at = this.clock.now();
+    for (const key of this.keys) {
+      const waiting = [...queuedHandles(scheduler, key)];
+      for (const request of waiting) this.jobs.get(scheduler.requests.tag[request]!)!.failText = text;
+      scheduler.failQueued(key, waiting, at, FAIL_WORKER_CRASHED);
+    }
   }
 
   /** The first of what the thread holds is over. */
