@@ -12,7 +12,6 @@ import type { Frame } from "../../../wire/frames.js";
 import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
 import { threadFile } from "../../../wire/thread-file.js";
 import type { Log } from "../../observation/log.js";
-import { forEachLine } from "../../workers/line-log.js";
 import {
   readFromHost,
   STEP_FD,
@@ -22,6 +21,7 @@ import {
   type ThreadEvent,
   type ToStepHost,
 } from "./step-frames.js";
+import { StepOutput } from "./step-output.js";
 import type { StepEvent, StepPool, StepRun } from "./step-pool.js";
 import type { KeptSources, StepFile } from "./step-protocol.js";
 import { LOAD_US } from "./step-threads.js";
@@ -71,6 +71,7 @@ export class StepProcess implements StepPool {
   private readonly data: StepHostData;
   private readonly clock: Clock;
   private readonly log: Log;
+  private readonly output: StepOutput;
   /** Null: none is there at the moment. */
   private life: Life | null = null;
   private restartUs = RESTART_MIN_US;
@@ -84,6 +85,7 @@ export class StepProcess implements StepPool {
     this.threads = threads;
     this.clock = clock;
     this.log = log;
+    this.output = new StepOutput(client.name, clock, log);
     const files = steps.map(({ file, name, reference, outputs }) => ({
       url: urlOf(client.folder, file),
       name,
@@ -128,6 +130,7 @@ export class StepProcess implements StepPool {
 
   async close(): Promise<void> {
     this.isClosed = true;
+    this.output.close();
     const { life } = this;
     if (life === null) return;
     sayFrame(life.channel, { kind: "end" });
@@ -164,9 +167,8 @@ export class StepProcess implements StepPool {
     const startedAt = this.clock.now();
     const life: Life = { child, channel, startedAt, answer, why: "", loading: -1, threads, runs, gone };
     this.life = life;
-    const { pipeline } = this.data;
-    forEachLine(child.stdout as Readable, (line) => this.log.info({ pipeline }, line));
-    forEachLine(child.stderr as Readable, (line) => this.log.warn({ pipeline }, line));
+    this.output.follow(child.stdout as Readable, "info");
+    this.output.follow(child.stderr as Readable, "warn");
     let hasEnded = false;
     const ended = (why: string): void => {
       if (hasEnded) return;
