@@ -3,19 +3,20 @@ import type { Board } from "./board.js";
 import { Forecast } from "./forecast.js";
 import { columnOf, WINDOW_INTERVALS } from "./module-states.js";
 import { Overload } from "./overload.js";
-import { type PartFrames, PartWork } from "./part-work.js";
+import { type PartFrames, PartWork, type Work } from "./part-work.js";
 import type { Pipeline } from "./pipeline.js";
 
 /**
  * How a module's queue, under a policy that knows one module only, is told of the others:
  * - share: of the time that is left it gets its share, by the least times of the modules from here on along the longest way, and of
  *   parts of a fan-out by that of all that come together; a module without batches gets all but the least that must still follow;
- * - measured: the same by the times that parts took in the modules lately; by the least times where that is not known;
+ * - measured: the same by the times that parts took in the modules lately, if that is more; by the least times where it is not known;
  * - rest: all of it but the least that must still follow;
  * - whole: all of it (what follows is not looked at; PARD-back);
  * - forecast: all of it but what is expected to follow, queueing and waits in batches included (PARD Eq. 3b);
  * - durations: all of it but the executions that are expected to follow (PARD-sf);
- * - split: a fixed part of the SLO from when the part came, by the planned times of all modules (Clipper++, PARD-split);
+ * - split: a fixed part of the SLO from when the part came, by the planned times of all modules (Clipper++, PARD-split), of parts of a
+ *   fan-out by those of all that come together (the paper's pipelines have none);
  * - worst: the same by the longest that parts took lately (PARD-WCL);
  * - overload: all of it, but a part of what comes is refused at and before a module whose queueing is too long (PARD-oc, DAGOR).
  * With share and rest nothing is begun that cannot end in time any more.
@@ -91,6 +92,8 @@ export class Budgets {
   private beforeUs: Float64Array;
   private times: ModuleTimes;
   private readonly work: PartWork;
+  /** Of a request that no other comes with. */
+  private readonly lone = { ownUs: 0, beforeUs: 0, afterUs: 0 };
   /** Null: another rule. */
   private readonly forecast: Forecast | null;
   private readonly overload: Overload | null;
@@ -163,19 +166,25 @@ export class Budgets {
         return Math.floor(deadline - this.afterUs[module]!);
       case "split":
       case "worst":
-        return Math.min(deadline, at + this.partOf(module, deadline - arrivalAt));
+        return Math.min(deadline, at + partOf(deadline - arrivalAt, this.workOf(module, frame, frames)));
       case "overload":
         return this.overload!.admits(module) ? deadline : at;
       default: {
-        const isShare = this.spec.rule === "share";
-        if (isShare && this.times.isSingle?.(module) === true) return deadline - this.leastAfterUs[module]!;
-        if (isShare && frames !== null && this.pipeline.scope[module]! >= 0) {
-          const { ownUs, afterUs } = this.work.of(module, frame, frames);
-          return at + shareOf(deadline - at, ownUs, afterUs);
-        }
-        return at + shareOf(deadline - at, this.ownUs[module]!, this.afterUs[module]!);
+        if (this.times.isSingle?.(module) === true) return deadline - this.leastAfterUs[module]!;
+        const { ownUs, afterUs } = this.workOf(module, frame, frames);
+        return at + shareOf(deadline - at, ownUs, afterUs);
       }
     }
+  }
+
+  /** @returns read at once: the next call writes it anew. */
+  private workOf(module: number, frame: number, frames: PartFrames | null): Work {
+    if (frames !== null && this.pipeline.scope[module]! >= 0) return this.work.of(module, frame, frames);
+    const { lone } = this;
+    lone.ownUs = this.ownUs[module]!;
+    lone.beforeUs = this.beforeUs[module]!;
+    lone.afterUs = this.afterUs[module]!;
+    return lone;
   }
 
   private togetherUs(module: number, count: number): number {
@@ -201,6 +210,7 @@ export class Budgets {
   }
 
   private goBy(ownUs: Float64Array): void {
+    this.work.forget();
     this.ownUs = ownUs;
     this.afterUs = this.along("subs", ownUs);
     this.beforeUs = this.along("pres", ownUs);
@@ -212,16 +222,14 @@ export class Budgets {
     return this.leastOwnUs.map((_, module) => plannedUs(module));
   }
 
-  /** SLO_k: the module's part of the SLO, along the longest way through it. */
-  private partOf(module: number, sloUs: number): number {
-    const own = this.ownUs[module]!;
-    return Math.floor((sloUs * own) / (own + this.beforeUs[module]! + this.afterUs[module]!));
-  }
-
   private along(direction: "subs" | "pres", us: Float64Array): Float64Array {
     return this.pipeline.longest(direction, (module) => us[module]!);
   }
 }
+
+/** SLO_k: the module's part of the SLO, along the longest way through it. */
+const partOf = (sloUs: number, { ownUs, beforeUs, afterUs }: Work): number =>
+  Math.floor((sloUs * ownUs) / (ownUs + beforeUs + afterUs));
 
 const shareOf = (leftUs: number, ownUs: number, afterUs: number): number =>
   afterUs === 0 ? leftUs : Math.floor((leftUs * ownUs) / (ownUs + afterUs));

@@ -1,5 +1,7 @@
 import { expect, it } from "vitest";
+import { FINISHED } from "../core/outcome.js";
 import { Budgets, type ModuleTimes } from "./budget.js";
+import { ModuleStates } from "./module-states.js";
 import { type PartFrames, togetherUs } from "./part-work.js";
 import { Pipeline } from "./pipeline.js";
 
@@ -40,14 +42,40 @@ it("a share is by the work of all parts that come together, a fan-out that is st
   expect(dueBy(1, 1)).toBe(share(500, 1500));
 });
 
-it("parts that a module runs one by one may use all that need not follow; other rules know of no siblings", () => {
+it("parts that a module runs one by one may use all that need not follow, where time is divided by what is left", () => {
   const single = { ...times, isSingle: (module: number) => module === 1 };
-  const dueBy = (rule: "share" | "measured" | "whole" | "split"): number =>
+  const dueBy = (rule: "share" | "measured" | "whole"): number =>
     new Budgets(NESTED, rule, single).dueBy(1, 0, 1_000_000, 0, 1, FRAMES);
   expect(dueBy("share")).toBe(1_000_000 - 300);
-  expect(dueBy("measured")).toBe(share(100, 300));
+  expect(dueBy("measured")).toBe(1_000_000 - 300);
   expect(dueBy("whole")).toBe(1_000_000);
-  expect(dueBy("split")).toBe(share(100, 400));
+});
+
+it("every rule that divides time counts siblings: before anything is measured, and where parts are measured to take less than all of them", () => {
+  const dueBy = (budgets: Budgets, module: number, frame: number): number =>
+    budgets.dueBy(module, 0, 1_000_000, 0, frame, FRAMES);
+  for (const rule of ["split", "worst"] as const) {
+    const budgets = new Budgets(NESTED, rule, times);
+    expect(dueBy(budgets, 1, 1), rule).toBe(share(TEN, 3 * TEN + 100));
+    expect(dueBy(budgets, 2, 2), rule).toBe(share(TWO_HUNDRED, 3 * TEN + 100));
+    // No other comes with it any more.
+    expect(dueBy(budgets, 4, 0), rule).toBe(share(100, 400));
+  }
+  const measured = new Budgets(NESTED, "measured", times);
+  expect(dueBy(measured, 1, 1)).toBe(share(TEN, 2 * TEN + 100));
+  const states = new ModuleStates(NESTED.modules.length);
+  states.came(1, 0);
+  states.ran(1, 1, 500);
+  // In the mean parts take less than the last of ten; now and then more.
+  states.ended(1, FINISHED, 0, 50, 200);
+  states.look(1_000_000);
+  measured.published(states.board, 1_000_000);
+  expect(dueBy(measured, 1, 1)).toBe(share(TEN, 2 * TEN + 100));
+  states.ran(1, 1, 1_000_500);
+  states.ended(1, FINISHED, 1_000_000, 1_000_400, 1_001_000);
+  states.look(2_000_000);
+  measured.published(states.board, 2_000_000);
+  expect(dueBy(measured, 1, 1)).toBe(share(1000, 2 * TEN + 100));
 });
 
 it.each([

@@ -7,9 +7,10 @@ export interface PartFrames {
   togetherOf(frame: number): number;
 }
 
-/** Of a part, with all that come together with it: time in the module, and in all after it along the longest way. */
+/** Of a part, with all that come together with it: time in the module, and in all before and after it along the longest way. */
 export interface Work {
   readonly ownUs: number;
+  readonly beforeUs: number;
   readonly afterUs: number;
 }
 
@@ -21,7 +22,7 @@ interface Known extends Work {
 /**
  * n parts of a fan-out come to its modules at one moment and queue for the same accelerators: the last of them is there for the
  * time of all. So in the modules of the parts the work is that of n, after the join that of one again. A fan-out that is still
- * ahead counts as one part: how many it makes is not known.
+ * ahead counts as one part, since how many it makes is not known; so does one that was joined before.
  */
 export class PartWork {
   private readonly pipeline: Pipeline;
@@ -58,7 +59,12 @@ export class PartWork {
       at = frames.aroundOf(at);
     }
     const usOf = (each: number): number => this.ownUs(each, this.countIn(each));
-    const found = { counts: around, ownUs: usOf(module), afterUs: pipeline.longest("subs", usOf)[module]! };
+    const found = {
+      counts: around,
+      ownUs: usOf(module),
+      beforeUs: pipeline.longest("pres", usOf)[module]!,
+      afterUs: pipeline.longest("subs", usOf)[module]!,
+    };
     this.known[module] = found;
     return found;
   }

@@ -78,13 +78,19 @@ policy: eager
   return report.finish_rate;
 }
 
-test.each(["share", "whole"])("%s: 200 parts of a step of 1 ms before a model of 9 are in time", async (rule) => {
-  const { reply, afterUs } = await live(1, rule);
-  expect(reply).not.toBeNull();
-  // 100 ms for the step on 2 threads; the model keeps up.
-  expect(afterUs).toBeGreaterThan(100_000);
-  expect(simulated(1, rule)).toBe(1);
-});
+test.each(["share", "measured", "split", "worst", "whole"])(
+  "%s: 200 parts of a step of 1 ms before a model of 9 are in time",
+  async (rule) => {
+    const { reply, afterUs } = await live(1, rule);
+    expect(reply).not.toBeNull();
+    // 100 ms for the step on 2 threads; the model keeps up.
+    expect(afterUs).toBeGreaterThan(100_000);
+    expect(simulated(1, rule)).toBe(1);
+    // A step that is quick beside its model keeps up, too.
+    expect((await live(0.02, rule)).reply).not.toBeNull();
+    expect(simulated(0.02, rule)).toBe(1);
+  },
+);
 
 test("who cannot be done in its module's budget is told of that, not of the deadline", async () => {
   // 200 parts are 1 s of 2 threads; the least that must follow a part is 9 ms and the join's 10.
