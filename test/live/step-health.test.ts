@@ -1,5 +1,5 @@
 /** Steps that keep ending their process, in virtual time: who asks is told why at once, and it is tried again after growing pauses. */
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import type { ServingError } from "../../src/wire/serving-error.js";
 import { group, modelSpec } from "../fakes/fake-server.js";
 import type { StepFate } from "../fakes/virtual-steps.js";
@@ -16,6 +16,12 @@ modules:
 `;
 const GONE = "the process of the pipeline's steps ended: exit code 1";
 
+let begun: World | null = null;
+afterEach(async () => {
+  const { world } = begun!;
+  await world.end(world.clock.now() + SECOND);
+});
+
 class World {
   fate: StepFate = "ends";
   readonly world = new VirtualPipeline(
@@ -26,6 +32,7 @@ class World {
   );
 
   async start(): Promise<this> {
+    begun = this;
     await this.world.start();
     return this;
   }
