@@ -1,6 +1,6 @@
 /** What modules of a pipeline say of themselves, in a scenario and in a model repository alike (PARD: name, id, pres, subs). */
 import { z } from "zod";
-import { BUDGET_DEFAULTS, BUDGET_RULES, type BudgetSpec } from "../system/budget.js";
+import { BUDGET_DEFAULTS, BUDGET_RULES, type BudgetSpec, ESTIMATES } from "../system/budget.js";
 import { MODULES_MAX, type ModuleSpec } from "../system/pipeline.js";
 import { nameSchema } from "./scenario/name.js";
 
@@ -50,6 +50,13 @@ export const budgetField = z
         .max(60)
         .default(BUDGET_DEFAULTS.windowS)
         .describe("forecast, durations, worst, overload: seconds over which modules measure, the last weighing most."),
+      estimates: z
+        .enum(ESTIMATES)
+        .default(BUDGET_DEFAULTS.estimates)
+        .describe(
+          "forecast: what a module with batches of one (a step, a service elsewhere, text that is generated) is taken to need. profiles: in its own queue its profile. recent: what its " +
+            "parts needed lately, or, where it is known by their lengths alone, that; nobody there waits for a batch. foreseen: as recent, and lengths of answers are known beforehand (in the simulator).",
+        ),
       alpha: z
         .number()
         .gt(0)
@@ -79,8 +86,8 @@ export type WrittenBudget = z.output<typeof budgetField>;
 
 export function budgetSpec(written: WrittenBudget): BudgetSpec {
   if (typeof written === "string") return { ...BUDGET_DEFAULTS, rule: written };
-  const { rule, lambda, window_s: windowS, alpha, threshold_ms: thresholdMs } = written;
-  return { rule, lambda, windowS, alpha, thresholdUs: Math.round(thresholdMs * 1000) };
+  const { rule, lambda, window_s: windowS, estimates, alpha, threshold_ms: thresholdMs } = written;
+  return { rule, lambda, windowS, estimates, alpha, thresholdUs: Math.round(thresholdMs * 1000) };
 }
 
 interface WrittenModule extends Omit<z.output<z.ZodObject<typeof moduleFields>>, "subs"> {

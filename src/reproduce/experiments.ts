@@ -2,6 +2,7 @@
 import type { Experiment } from "./experiment.js";
 import { ORLOJ_EXPERIMENTS } from "./orloj/experiments.js";
 import { PARD_EXPERIMENTS } from "./pard/experiments.js";
+import { rag } from "./pard/rag/rag.js";
 import { fig1 } from "./symphony/fig1.js";
 import { fig2 } from "./symphony/fig2.js";
 import { fig4, fig5 } from "./symphony/fig4.js";
@@ -37,6 +38,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   fig16,
   ...ORLOJ_EXPERIMENTS,
   ...PARD_EXPERIMENTS,
+  rag,
 ];
 
 /**

@@ -34,12 +34,15 @@ export class PipelineRun {
   private readonly ran: Float64Array;
   private readonly waitUs: Float64Array;
   private readonly stayUs: Float64Array;
+  /** By module, µs. */
+  private readonly stays: number[][];
   private firstFollowed = -1;
 
   constructor({ pipelines, durationUs, warmupUs }: ExpandedScenario) {
     const { modules } = pipelines![0]!;
     this.names = modules.map(({ name }) => name);
     this.subs = modules.map(({ subs }) => subs.map((id) => modules.findIndex((module) => module.id === id)));
+    this.stays = modules.map(() => []);
     this.warmupUs = warmupUs;
     this.seconds = Math.ceil((durationUs - warmupUs) / SECOND_US);
     const cells = this.seconds * this.names.length;
@@ -63,6 +66,7 @@ export class PipelineRun {
       ...(wanted.includes("seconds") ? { seconds: { offered: [...this.offered], good: [...this.good] } } : {}),
       ...(wanted.includes("arrivals") ? { arrivals: [...this.fifths] } : {}),
       ...(wanted.includes("modules") ? { modules: this.modules() } : {}),
+      ...(wanted.includes("stays") ? { stays: this.percentiles() } : {}),
       ...(wanted.includes("budgets") ? { budgets: this.budgets() } : {}),
       ...(wanted.includes("spent") ? { spent: this.spent() } : {}),
     };
@@ -115,6 +119,7 @@ export class PipelineRun {
       this.ran[cell]!++;
       this.waitUs[cell]! += startAt - cameAt;
       this.stayUs[cell]! += endAt - cameAt;
+      this.stays[module]!.push(endAt - cameAt);
     }
   }
 
@@ -141,6 +146,14 @@ export class PipelineRun {
           return this.ran[cell] === 0 ? null : sums[cell]! / this.ran[cell]! / 1000;
         });
       return { module, wait_ms: meansOf(this.waitUs), stay_ms: meansOf(this.stayUs) };
+    });
+  }
+
+  private percentiles(): NonNullable<PipelineResult["stays"]> {
+    return this.names.map((module, index) => {
+      const sorted = this.stays[index]!.toSorted((a, b) => a - b);
+      const at = (part: number): number => sorted[Math.round(part * (sorted.length - 1))]! / 1000;
+      return { module, at_ms: sorted.length === 0 ? [] : Array.from({ length: 21 }, (_, step) => at(step / 20)) };
     });
   }
 

@@ -97,10 +97,12 @@ export interface SeriesPoint extends Simulated {
 export interface PipelinePoint extends Simulated {
   readonly kind: "pipeline";
   /**
-   * Also, of the first seed: counts by second; what modules took, by second; budgets that were left on the way; what requests spent their time on. bound: of all seeds, what no
-   * scheduler is below (capacity/in-time/pipeline-in-time.ts).
+   * Also, of the first seed: counts by second; what modules took, by second; budgets that were left on the way; what requests spent their time on;
+   * times in modules. bound: of all seeds, what no scheduler is below (capacity/in-time/pipeline-in-time.ts).
    */
-  readonly details: readonly ("seconds" | "arrivals" | "modules" | "budgets" | "spent" | "bound")[];
+  readonly details: readonly ("seconds" | "arrivals" | "modules" | "budgets" | "spent" | "stays" | "bound")[];
+  /** Modules whose accelerator time counts for the invalid rate; absent: all. */
+  readonly spent_in?: readonly string[];
 }
 
 /** One partitioning problem: the plan, greedy with swaps, random search. */
@@ -252,6 +254,8 @@ export interface PipelineResult {
     readonly wait: readonly number[];
     readonly exec: readonly number[];
   };
+  /** Milliseconds from coming to a module to the end there, of the parts that ran, at the percentiles 0, 5, ..., 100; none ran: empty. */
+  readonly stays?: readonly { readonly module: string; readonly at_ms: readonly number[] }[];
   /** What was left of the SLO when each of the requests in the middle of the run came to a module, ms; null: it did not come there. */
   readonly budgets?: readonly { readonly module: string; readonly left_ms: readonly (number | null)[] }[];
 }

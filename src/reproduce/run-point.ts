@@ -348,11 +348,20 @@ function runPipeline(point: PipelinePoint): PipelineResult {
       ? { bound: overSeeds(point.seeds.map((seed) => 1 - pipelineBound(scenario, seed))) }
       : {}),
     drop_rate: statistics(({ bad_rate }) => bad_rate),
-    invalid_rate: statistics(({ invalid_rate }) => invalid_rate),
+    invalid_rate: statistics((report) => invalidRate(scenario, report, point.spent_in)),
     goodput_rps: statistics(({ goodput_rps }) => goodput_rps),
     lost_in: lostIn(scenario, combineReports(reports)),
     ...first?.details(point.details),
   };
+}
+
+/** @param modules whose accelerator time counts; undefined: all. */
+function invalidRate({ pipelines }: ExpandedScenario, report: Report, modules: PipelinePoint["spent_in"]): number {
+  if (modules === undefined) return report.invalid_rate;
+  const rows = modules.map((module) => report.per_module[`${pipelines![0]!.name}/${module}`]!);
+  const spent = rows.reduce((sum, { utilization }) => sum + utilization, 0);
+  const invalid = rows.reduce((sum, { invalid_rate: rate, utilization }) => sum + rate * utilization, 0);
+  return spent === 0 ? 0 : invalid / spent;
 }
 
 /** Who was called off because of another is lost where that one was. */

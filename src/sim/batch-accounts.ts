@@ -28,7 +28,7 @@ export class BatchAccounts {
 
   ended(batch: BatchId, startAt: number, endAt: number, group: SimulatedGroup): void {
     const { batches, requests } = group.scheduler;
-    if (this.isByMembers(group.models[batches.queue[batch]!]!)) {
+    if (this.isByMembers(group.models[batches.queue[batch]!]!, group)) {
       this.byMembers(batch, startAt, endAt, false, group);
       return;
     }
@@ -42,7 +42,7 @@ export class BatchAccounts {
   /** What ran of it was for nothing. */
   lost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void {
     const { queue, size } = group.scheduler.batches;
-    if (this.isByMembers(group.models[queue[batch]!]!)) this.byMembers(batch, startAt, at, true, group);
+    if (this.isByMembers(group.models[queue[batch]!]!, group)) this.byMembers(batch, startAt, at, true, group);
     else this.spent(batch, startAt, at, size[batch]!, group);
   }
 
@@ -53,8 +53,8 @@ export class BatchAccounts {
     if (row >= 0) this.collector.predicted(row, quantile, (endAt - startAt) / execUs[batch]!, startAt);
   }
 
-  private isByMembers(model: number): boolean {
-    return this.kindRows[model]! >= 0 || this.pipelines?.serves(model) === true;
+  private isByMembers(model: number, { isShared }: SimulatedGroup): boolean {
+    return isShared || this.kindRows[model]! >= 0 || this.pipelines?.serves(model) === true;
   }
 
   private spent(batch: BatchId, startAt: number, endAt: number, invalid: number, group: SimulatedGroup): void {
@@ -71,7 +71,7 @@ export class BatchAccounts {
     const model = group.models[batches.queue[batch]!]!;
     const row = this.rows[model]!;
     const kindRow = this.kindRows[model]!;
-    const shareUs = collector.occupied(batches.accelerator[batch]! + group.first, startAt, endAt) / size;
+    const shareUs = group.countedUs(batch, startAt, endAt, collector) / size;
     this.number++;
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
       const tag = requests.tag[member]!;

@@ -5,6 +5,7 @@ import { type CommandSink, Scheduler } from "../core/scheduler.js";
 import type { AcceleratorId } from "../core/tables/accelerator-table.js";
 import type { BatchId } from "../core/tables/batch-table.js";
 import type { RequestHandle } from "../core/tables/request-table.js";
+import type { OutcomeCollector } from "../measure/collector.js";
 import type { SimulatedProfiler } from "./simulated-profiler.js";
 
 /** What a group's scheduler tells, with the group it comes from. */
@@ -49,6 +50,8 @@ export class SimulatedGroup implements CommandSink {
   readonly models: number[] = [];
   /** Null: nothing is run again. What it runs is told to nobody else here, so that it counts nowhere. */
   profiler: SimulatedProfiler | null = null;
+  /** An accelerator runs requests beside each other, so that none has its time alone. */
+  readonly isShared: boolean = false;
   private readonly sink: GroupSink;
 
   constructor(options: SimulatedGroupOptions, sink: GroupSink) {
@@ -65,6 +68,26 @@ export class SimulatedGroup implements CommandSink {
       retriesMax: RETRIES_MAX,
       learn: options.learn,
     });
+  }
+
+  /** When something of what it runs ends next. */
+  get nextEndAt(): number {
+    return this.accelerators.nextEndAt;
+  }
+
+  /** That moment has come. */
+  endNext(at: number): void {
+    this.batchFinished(this.accelerators.nextToEnd, at);
+  }
+
+  /** Accelerator time of a batch that ran, as far as it is counted, µs. Asked once. */
+  countedUs(batch: BatchId, startAt: number, endAt: number, collector: OutcomeCollector): number {
+    return collector.occupied(this.acceleratorOf(batch), startAt, endAt);
+  }
+
+  /** Among all accelerators. */
+  acceleratorOf(batch: BatchId): number {
+    return this.first + this.scheduler.batches.accelerator[batch]!;
   }
 
   dispatch(batch: BatchId, accelerator: AcceleratorId, at: number): void {
@@ -124,7 +147,7 @@ export class SimulatedGroup implements CommandSink {
     scheduler.failed(running, FAIL_WORKER_CRASHED, at);
   }
 
-  batchFinished(id: AcceleratorId, at: number): void {
+  private batchFinished(id: AcceleratorId, at: number): void {
     const batch = this.accelerators.running[id]!;
     const startedAt = this.accelerators.startedAt[id]!;
     this.accelerators.ended(id, at);

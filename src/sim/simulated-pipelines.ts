@@ -1,4 +1,5 @@
 import { type ExpandedModel, type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
+import type { ExpandedLlm } from "../config/scenario/llm/expand-llm.js";
 import { budgetsOf, type ExpandedPipeline } from "../config/scenario/pipelines/expand-pipelines.js";
 import { plannedBatch } from "../core/latency/planned-batch.js";
 import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
@@ -13,6 +14,8 @@ import { type PipelineDriver, System } from "../system/system.js";
 import { accountRows } from "./account-rows.js";
 import { Draws, pick } from "./draws.js";
 import type { EventLines, EventMember } from "./event-lines.js";
+import { aloneUs } from "./llm/token-engine.js";
+import type { TokenLengths } from "./llm/token-lengths.js";
 import type { TrueTimes } from "./true-times.js";
 
 /** Requests of one pipeline and parts of them at a time, far above what deadlines let live. */
@@ -31,12 +34,16 @@ export class SimulatedPipelines {
     collector: OutcomeCollector,
     lines: EventLines | null,
     truth: TrueTimes | null,
+    lengths: readonly (TokenLengths | null)[],
     seed: number,
     onPart: (model: number) => void,
   ) {
     this.system = system;
     const rows = accountRows(scenario);
     const times = timesOf(scenario);
+    const hasLengths = lengths.some((each) => each !== null);
+    const groups = groupsOf(scenario);
+    const llms = scenario.models.map(({ group = 0 }) => groups[group]!.llm);
     this.isServed = new Uint8Array(scenario.models.length);
     this.pipelines = scenario.pipelines!.map((pipeline, index) => {
       for (const { model } of pipeline.modules) this.isServed[model] = 1;
@@ -46,7 +53,13 @@ export class SimulatedPipelines {
         {
           pipeline: new Pipeline(pipeline.modules),
           models: pipeline.modules.map(({ model }) => model),
-          budgets: budgetsOf(pipeline, times),
+          budgets: budgetsOf(
+            pipeline,
+            times,
+            hasLengths
+              ? (model, frame, foresees) => lengthsUs(lengths[model]!, llms[model], line.drawnIn(frame), foresees)
+              : undefined,
+          ),
           framesMax: FRAMES_MAX,
         },
         line,
@@ -70,6 +83,17 @@ export class SimulatedPipelines {
 
   memberOf(tag: number): EventMember {
     return this.pipelines[System.pipelineOf(tag)]!.memberOf(System.partOf(tag));
+  }
+
+  /** What is drawn for a part is drawn by this. */
+  drawnBy(tag: number): DrawnBy {
+    const line = this.pipelines[System.pipelineOf(tag)]!;
+    return line.drawnIn(line.flow.frameOf(System.partOf(tag)));
+  }
+
+  /** A part whose request ended in time went on to generate. @param us that are counted. */
+  generatedOn(tag: number, us: number): void {
+    this.pipelines[System.pipelineOf(tag)]!.generatedOn(System.partOf(tag), us);
   }
 
   /** Time of a part alone. */
@@ -103,6 +127,23 @@ export class SimulatedPipelines {
     if (!isLost) this.system.partRan(tag, size, endAt);
     this.pipelines[System.pipelineOf(tag)]!.partRan(System.partOf(tag), shareUs, isLost, startAt, size, batch);
   }
+}
+
+/** What is drawn for a part of a request is drawn by its number and by its place. */
+export interface DrawnBy {
+  readonly request: number;
+  readonly path: number;
+}
+
+/** Time of a part alone by its lengths; 0: it has none, or its answer is not foreseen and it ends with that. */
+function lengthsUs(
+  lengths: TokenLengths | null,
+  llm: ExpandedLlm | undefined,
+  { request, path }: DrawnBy,
+  foresees: boolean,
+): number {
+  if (lengths === null || llm === undefined || !(foresees || lengths.endsFirst)) return 0;
+  return aloneUs(llm, lengths.promptOf(request, path), lengths.answerOf(request, path), lengths.endsFirst);
 }
 
 /** Times of requests of each model where it is served. */
@@ -186,6 +227,18 @@ class SimulatedPipeline implements PipelineDriver {
     this.accounts.ran(flow.requestOf(part), module, shareUs, isLost, startAt);
     collector.batchOf(this.row, size, startAt, batch);
     collector.batchOf(this.firstModule + module, size, startAt, batch);
+  }
+
+  /** A part whose request has ended, and may be gone. */
+  generatedOn(part: Part, us: number): void {
+    this.collector.share(this.row, us, false);
+    this.collector.share(this.firstModule + this.flow.moduleOf(part), us, false);
+  }
+
+  drawnIn(frame: number): DrawnBy {
+    const { flow } = this;
+    const part = flow.partOf(frame, 0);
+    return { request: flow.tag[flow.requestOf(part)]!, path: flow.pathOf(part) };
   }
 
   aloneUs(part: Part, model: number, app: number): number {

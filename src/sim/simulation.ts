@@ -1,4 +1,5 @@
-import { type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
+import { type ExpandedGroup, type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
+import { longestOf } from "../config/scenario/llm/expand-llm.js";
 import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { Policy } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
@@ -13,13 +14,16 @@ import { accountRows, weighs } from "./account-rows.js";
 import { createArrivals } from "./arrivals.js";
 import { Attendance } from "./attendance.js";
 import { BatchAccounts } from "./batch-accounts.js";
+import { Draws } from "./draws.js";
 import { EventLines, type EventListener, type EventMember } from "./event-lines.js";
 import type { Fleet } from "./fleet.js";
+import { TokenLengths } from "./llm/token-lengths.js";
 import { queueSpecs } from "./queue-specs.js";
 import { stream } from "./random.js";
-import { type GroupSink, SimulatedGroup } from "./simulated-group.js";
-import { SimulatedPipelines } from "./simulated-pipelines.js";
+import { SimulatedGroup, type SimulatedGroupOptions } from "./simulated-group.js";
+import { type DrawnBy, SimulatedPipelines } from "./simulated-pipelines.js";
 import { profilerReport, SimulatedProfiler } from "./simulated-profiler.js";
+import { TokenGroup, type TokenSink } from "./token-group.js";
 import { TrueTimes } from "./true-times.js";
 
 /**
@@ -28,7 +32,7 @@ import { TrueTimes } from "./true-times.js";
  * Simultaneous events are taken as: finished, fault, autoscaling, arrival, timer; then by accelerator or model number.
  * What a request's end leads to in a pipeline belongs to the event that ended it. After the last arrival the run drains.
  */
-export class Simulation implements GroupSink {
+export class Simulation implements TokenSink {
   /** Of the first group: the only one, mostly. */
   readonly scheduler: Scheduler;
   readonly groups: readonly SimulatedGroup[];
@@ -51,6 +55,8 @@ export class Simulation implements GroupSink {
   private readonly kindRows: Int32Array;
   /** Null: all batches take what their profiles say. */
   private readonly truth: TrueTimes | null;
+  /** By model; null: it generates no text. */
+  private readonly lengths: readonly (TokenLengths | null)[];
   private tags = 0;
 
   /** @param policies one for each group. @param onEvent told of all that happens. */
@@ -61,8 +67,11 @@ export class Simulation implements GroupSink {
     this.seed = seed;
     this.lines = onEvent === undefined ? null : new EventLines(scenario, onEvent);
     const learn = scenario.learn ?? false;
-    this.groups = groupsOf(scenario).map(
-      (group, index) => new SimulatedGroup({ ...group, policy: ofGroups[index]!, learn }, this),
+    this.groups = groupsOf(scenario).map((group, index) =>
+      this.createGroup(group, { ...group, policy: ofGroups[index]!, learn }, index),
+    );
+    this.lengths = scenario.models.map(({ name, tokens }) =>
+      tokens === undefined ? null : new TokenLengths(tokens, new Draws(seed, `tokens/${name}`)),
     );
     this.scheduler = this.groups[0]!.scheduler;
     const { models, modules, kinds, rowOfModel, rowOfKinds } = accountRows(scenario);
@@ -103,12 +112,21 @@ export class Simulation implements GroupSink {
             this.collector,
             this.lines,
             this.truth,
+            this.lengths,
             seed,
             (model) => this.attendance.cameTo(model),
           );
     this.accounts = new BatchAccounts(this.collector, this.rows, rowOfKinds, this.pipelines);
     this.attendance = new Attendance(scenario, this.groups);
     this.fleet = this.attendance.fleet;
+  }
+
+  private createGroup({ llm }: ExpandedGroup, options: SimulatedGroupOptions, index: number): SimulatedGroup {
+    if (llm === undefined) return new SimulatedGroup(options, this);
+    const longest = this.scenario.models.map(({ group = 0, tokens }) =>
+      group === index && tokens !== undefined ? longestOf(tokens) : 0,
+    );
+    return new TokenGroup({ ...options, llm, requestTokensMax: Math.max(...longest) }, this);
   }
 
   run(): void {
@@ -121,13 +139,13 @@ export class Simulation implements GroupSink {
     for (;;) {
       let ending = groups[0]!;
       let waking = ending;
-      let endAt = ending.accelerators.nextEndAt;
+      let endAt = ending.nextEndAt;
       let wakeAt = ending.scheduler.nextWakeAt;
       for (let index = 1; index < groups.length; index++) {
         const group = groups[index]!;
-        if (group.accelerators.nextEndAt < endAt) {
+        if (group.nextEndAt < endAt) {
           ending = group;
-          endAt = group.accelerators.nextEndAt;
+          endAt = group.nextEndAt;
         }
         if (group.scheduler.nextWakeAt < wakeAt) {
           waking = group;
@@ -142,7 +160,7 @@ export class Simulation implements GroupSink {
       if (endAt <= arrivalAt && endAt <= wakeAt && endAt <= faultAt && endAt <= fleetAt) {
         if (endAt < Number.POSITIVE_INFINITY) {
           now = Math.max(now, endAt);
-          ending.batchFinished(ending.accelerators.nextToEnd, now);
+          ending.endNext(now);
         } else if (!this.failWaiting(now)) return;
       } else if (faultAt <= arrivalAt && faultAt <= wakeAt && faultAt <= fleetAt) {
         now = Math.max(now, faultAt);
@@ -307,6 +325,31 @@ export class Simulation implements GroupSink {
   batchLost(batch: BatchId, startAt: number, at: number, group: SimulatedGroup): void {
     this.lines?.ran(batch, startAt, at, true, group, this.memberOf);
     this.accounts.lost(batch, startAt, at, group);
+  }
+
+  // TokenSink
+
+  promptOf(tag: number, model: number): number {
+    const { request, path } = this.drawnBy(tag);
+    return this.lengths[model]!.promptOf(request, path);
+  }
+  answerOf(tag: number, model: number): number {
+    const { request, path } = this.drawnBy(tag);
+    return this.lengths[model]!.answerOf(request, path);
+  }
+  endsFirst(model: number): boolean {
+    return this.lengths[model]!.endsFirst;
+  }
+  iterated(accelerator: number, startAt: number, endAt: number): number {
+    return this.collector.occupied(accelerator, startAt, endAt);
+  }
+  generatedOn(tag: number, model: number, us: number): void {
+    if (System.isPart(tag)) this.pipelines!.generatedOn(tag, us);
+    else this.collector.share(this.rows[model]!, us, false);
+  }
+
+  private drawnBy(tag: number): DrawnBy {
+    return System.isPart(tag) ? this.pipelines!.drawnBy(tag) : { request: tag, path: 0 };
   }
 
   private readonly memberOf = (tag: number): EventMember =>

@@ -34,12 +34,24 @@ export const BUDGET_RULES = [
 ] as const;
 export type BudgetRule = (typeof BUDGET_RULES)[number];
 
+/**
+ * How forecast goes about modules whose batches are of one, of which profiles tell little (an LLM, a service elsewhere):
+ * - profiles: as about all others;
+ * - recent: their parts take as long as they did lately, or, where what is known of their lengths says it, as long as such took (PARD §7,
+ *   proactive); they wait for no batch;
+ * - foreseen: as recent, and how long an answer will be is known (predict).
+ */
+export const ESTIMATES = ["profiles", "recent", "foreseen"] as const;
+export type Estimates = (typeof ESTIMATES)[number];
+
 export interface BudgetSpec {
   readonly rule: BudgetRule;
   /** forecast: see ForecastOptions. */
   readonly lambda: number;
   /** forecast, durations, worst, overload: seconds that what modules say is measured over. */
   readonly windowS: number;
+  /** forecast. */
+  readonly estimates: Estimates;
   /** overload: the part that is refused, and the mean queueing delay from which on. */
   readonly alpha: number;
   readonly thresholdUs: number;
@@ -49,6 +61,7 @@ export interface BudgetSpec {
 export const BUDGET_DEFAULTS: Omit<BudgetSpec, "rule"> = {
   lambda: 0.1,
   windowS: WINDOW_INTERVALS,
+  estimates: "profiles",
   alpha: 0.4,
   thresholdUs: 20_000,
 };
@@ -61,6 +74,11 @@ export interface ModuleTimes {
   plannedUs?(module: number): number;
   /** So many that come at once, until the last is done; absent: as one alone. */
   togetherUs?(module: number, count: number): number;
+  /**
+   * One alone, by its own lengths; 0: it has none, or what they are cannot be known when it comes. Absent: 0.
+   * @param frame of the part. @param foresees also what becomes known only as it runs.
+   */
+  lengthsUs?(module: number, frame: number, foresees: boolean): number;
   /** Its batches are of one: its queue waits for nobody, whatever time it is given. */
   isSingle?(module: number): boolean;
 }
@@ -161,7 +179,7 @@ export class Budgets {
       case "rest":
         return deadline - this.leastAfterUs[module]!;
       case "forecast":
-        return Math.floor(deadline - this.forecast!.afterUs[module]!);
+        return Math.floor(deadline - this.forecast!.afterUs[module]! - this.beyondLeastUs(module, frame));
       case "durations":
         return Math.floor(deadline - this.afterUs[module]!);
       case "split":
@@ -185,6 +203,23 @@ export class Budgets {
     lone.beforeUs = this.beforeUs[module]!;
     lone.afterUs = this.afterUs[module]!;
     return lone;
+  }
+
+  /** Whether parts wait there in a batch for the one before it to end. */
+  hasBatches(module: number): boolean {
+    return this.spec.estimates === "profiles" || this.times.isSingle?.(module) !== true;
+  }
+
+  /** Time of a part alone by all that is ever known of its lengths; 0: it has none. */
+  lengthsUs(module: number, frame: number): number {
+    return this.times.lengthsUs?.(module, frame, true) ?? 0;
+  }
+
+  /** What the part is expected to take in its own module beyond the least, which is all that the module's queue knows. */
+  private beyondLeastUs(module: number, frame: number): number {
+    if (this.hasBatches(module)) return 0;
+    const lengthsUs = this.times.lengthsUs?.(module, frame, this.spec.estimates === "foreseen") ?? 0;
+    return Math.max(0, this.forecast!.ownUs(module, lengthsUs) - this.leastOwnUs[module]!);
   }
 
   private togetherUs(module: number, count: number): number {

@@ -129,6 +129,9 @@ export class Flow {
     return this.path[(part / this.width) | 0]!;
   }
 
+  partOf(frame: number, module: number): Part {
+    return frame * this.width + module;
+  }
   /** The request, or the part of a fan-out, that the part belongs to. */
   frameOf(part: Part): number {
     return (part / this.width) | 0;

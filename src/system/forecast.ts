@@ -8,6 +8,7 @@ import type { Pipeline } from "./pipeline.js";
 const PATHS_MAX = 64;
 const DELAY_US = columnOf("delay_us");
 const EXEC_US = columnOf("exec_us");
+const LENGTHS_US = columnOf("lengths_us");
 
 export interface ForecastOptions {
   /** Part of requests whose waits in later batches are at most what is reckoned; 0: none is reckoned; 1: whole executions. */
@@ -33,6 +34,8 @@ export class Forecast {
   private readonly waits: BatchWaits;
   private readonly delayUs: Float64Array;
   private readonly execUs: Float64Array;
+  /** Mean of those that `execUs` is of; 0: not known. */
+  private readonly lengthsUs: Float64Array;
 
   /** @param leastUs least time of one request, by module. */
   constructor(pipeline: Pipeline, leastUs: Float64Array, { lambda, seed }: ForecastOptions) {
@@ -42,8 +45,16 @@ export class Forecast {
     this.waits = new BatchWaits(pipeline.modules.length, seed);
     this.delayUs = new Float64Array(leastUs.length);
     this.execUs = leastUs.slice();
+    this.lengthsUs = new Float64Array(leastUs.length);
     this.afterUs = new Float64Array(leastUs.length);
     this.reckon();
+  }
+
+  /** What a part takes in the module. @param lengthsUs alone, by its lengths: such took so many times as long lately; 0: as all did. */
+  ownUs(module: number, lengthsUs: number): number {
+    const meanUs = this.lengthsUs[module]!;
+    if (lengthsUs === 0) return this.execUs[module]!;
+    return meanUs === 0 ? lengthsUs : (lengthsUs * this.execUs[module]!) / meanUs;
   }
 
   /** The modules published. */
@@ -56,6 +67,7 @@ export class Forecast {
   private told(module: number, row: BoardRow | null): void {
     this.delayUs[module] = row === null ? 0 : row.value(DELAY_US);
     this.execUs[module] = row === null ? this.leastUs[module]! : row.value(EXEC_US);
+    this.lengthsUs[module] = row === null ? 0 : row.value(LENGTHS_US);
     this.waits.told(module, row);
   }
 

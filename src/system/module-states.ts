@@ -28,6 +28,7 @@ export const MODULE_COLUMNS = [
   "exec_us", // mean time of execution (PARD's d, at the batch sizes in use)
   "worst_us", // longest from coming to end
   ...Array.from({ length: WAIT_QUANTILES }, (_, index) => `wait_${index}` as const), // over exec_us
+  "lengths_us", // mean time alone by their lengths (exec_us is theirs), 0 where they have none
 ] as const;
 type ModuleColumn = (typeof MODULE_COLUMNS)[number];
 export const columnOf = (column: ModuleColumn): number => MODULE_COLUMNS.indexOf(column);
@@ -49,7 +50,8 @@ const RAN = 6;
 const SIZES = 7;
 const DELAY_US = 8;
 const WORST_US = 9;
-const SUMS = 10;
+const LENGTHS_US = 10;
+const SUMS = 11;
 
 export class ModuleStates {
   readonly board: Board;
@@ -64,8 +66,11 @@ export class ModuleStates {
   private endsAt = Number.NaN;
   private intervals = 0;
 
-  /** @param window intervals that what slides is of. */
-  constructor(modules: number, window = WINDOW_INTERVALS) {
+  private readonly hasBatches: (module: number) => boolean;
+
+  /** @param window intervals that what slides is of. @param hasBatches whether parts wait in the module for a batch. */
+  constructor(modules: number, window = WINDOW_INTERVALS, hasBatches: (module: number) => boolean = () => true) {
+    this.hasBatches = hasBatches;
     this.board = new Board(modules, MODULE_COLUMNS, STALE_AFTER * STATE_INTERVAL_US);
     this.window = window;
     this.sums = new Float64Array(window * modules * SUMS);
@@ -87,8 +92,11 @@ export class ModuleStates {
     this.sums[first + SIZES]! += size;
   }
 
-  /** A part ended in its module. @param cameAt when it came to its queue. @param execStartAt of its batch; only read where it finished. */
-  ended(module: number, outcome: number, cameAt: number, execStartAt: number, at: number): void {
+  /**
+   * A part ended in its module. @param cameAt when it came to its queue. @param execStartAt of its batch; only read where it finished.
+   * @param lengthsUs its time alone, by its lengths; 0: it has none.
+   */
+  ended(module: number, outcome: number, cameAt: number, execStartAt: number, at: number, lengthsUs = 0): void {
     this.look(at);
     const { sums } = this;
     const place = this.placeOf(this.slot, module);
@@ -101,11 +109,12 @@ export class ModuleStates {
     if (outcome !== FINISHED) return;
     const queueUs = execStartAt - cameAt;
     const runUs = at - execStartAt;
-    const waitUs = Math.min(queueUs, runUs);
+    const waitUs = this.hasBatches(module) ? Math.min(queueUs, runUs) : 0;
     sums[first + DONE]!++;
     sums[first + QUEUE_US]! += queueUs;
     sums[first + RUN_US]! += runUs;
     sums[first + DELAY_US]! += queueUs - waitUs;
+    sums[first + LENGTHS_US]! += lengthsUs;
     sums[first + WORST_US] = Math.max(sums[first + WORST_US]!, at - cameAt);
     this.waits.add(place, runUs > 0 ? waitUs / runUs : 0);
   }
@@ -151,6 +160,7 @@ export class ModuleStates {
     let delayUs = 0;
     let runUs = 0;
     let worstUs = 0;
+    let lengthsUs = 0;
     waits.begin();
     for (let age = 0; age < window; age++) {
       const place = this.placeOf((this.slot - age + window) % window, module);
@@ -161,6 +171,7 @@ export class ModuleStates {
       delayUs += weight * sums[first + DELAY_US]!;
       runUs += weight * sums[first + RUN_US]!;
       worstUs = Math.max(worstUs, sums[first + WORST_US]!);
+      lengthsUs += weight * sums[first + LENGTHS_US]!;
       waits.include(place, weight);
     }
     values[7] = delayUs / (all + givenUp);
@@ -168,6 +179,7 @@ export class ModuleStates {
     values[9] = worstUs;
     for (let index = 0; index < WAIT_QUANTILES; index++)
       values[10 + index] = waits.quantile(index / (WAIT_QUANTILES - 1));
+    values[10 + WAIT_QUANTILES] = lengthsUs / all;
   }
 
   /** The next interval is counted in place of the oldest. */

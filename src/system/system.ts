@@ -72,9 +72,11 @@ export class System {
 
   /** A scheduler ended a part. @param cameAt when it came to its queue. @param execStartAt of its batch, where it ran. */
   partEnded(tag: number, outcome: number, reason: number, cameAt: number, execStartAt: number, at: number): void {
-    const { flow, states } = this.lines[System.pipelineOf(tag)]!;
+    const { flow, states, budgets } = this.lines[System.pipelineOf(tag)]!;
     const part = System.partOf(tag);
-    if (flow.isAwaited(part)) states.ended(flow.moduleOf(part), outcome, cameAt, execStartAt, at);
+    const module = flow.moduleOf(part);
+    if (flow.isAwaited(part))
+      states.ended(module, outcome, cameAt, execStartAt, at, budgets.lengthsUs(module, flow.frameOf(part)));
     flow.ended(part, outcome, reason, at);
   }
 
@@ -103,6 +105,7 @@ export class System {
 class Line implements FlowDriver {
   readonly flow: Flow;
   readonly states: ModuleStates;
+  readonly budgets: Budgets;
   private readonly system: System;
   private readonly number: number;
   /** Of the modules' states, that budgets know. */
@@ -117,9 +120,12 @@ class Line implements FlowDriver {
     this.system = system;
     this.number = number;
     this.place = place;
+    this.budgets = place.budgets;
     this.driver = driver;
     this.flow = new Flow(place.pipeline, this, place.framesMax);
-    this.states = new ModuleStates(place.pipeline.modules.length, place.budgets.spec.windowS);
+    this.states = new ModuleStates(place.pipeline.modules.length, place.budgets.spec.windowS, (module) =>
+      place.budgets.hasBatches(module),
+    );
   }
 
   look(at: number): void {

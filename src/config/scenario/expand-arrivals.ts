@@ -2,6 +2,7 @@
 import type { DurationUs } from "../../core/time.js";
 import { nearest } from "../config-error.js";
 import type { IssueList } from "../source.js";
+import type { TokenRows } from "./llm/expand-llm.js";
 import type { Scenario, ScenarioModel } from "./scenario-schema.js";
 import type { RateTrace, Replay } from "./traces.js";
 
@@ -39,6 +40,8 @@ export interface ScenarioData {
   readonly replay?: Replay;
   /** Values (ms) of the files that apps name. */
   readonly times?: ReadonlyMap<string, readonly number[]>;
+  /** Lengths of the files that models name. */
+  readonly lengths?: ReadonlyMap<string, TokenRows>;
 }
 
 /** What says how much of the load is a model's or a pipeline's. */

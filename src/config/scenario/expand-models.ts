@@ -6,6 +6,7 @@ import type { BatchTime } from "./apps/batch-time.js";
 import { type ExpandedApp, expandApps } from "./apps/expand-apps.js";
 import { type ExpandedPlanning, expandPlanning } from "./apps/expand-planning.js";
 import type { Modulation, ScenarioData } from "./expand-arrivals.js";
+import { type ExpandedTokens, expandTokens, type TokenRows } from "./llm/expand-llm.js";
 import { BATCH_SIZE_MAX, MODELS_MAX, type Scenario, type ScenarioModel } from "./scenario-schema.js";
 import { isStrong, ZOO } from "./zoo.js";
 import { zooMemoryMb } from "./zoo-sizes.js";
@@ -30,6 +31,8 @@ export interface ExpandedModel extends BatchTime {
   readonly profiled?: number;
   /** What policies plan by in place of execUs. Absent: execUs. */
   readonly planning?: ExpandedPlanning;
+  /** Lengths of its requests, in a group that generates text; absent: it runs batches. */
+  readonly tokens?: ExpandedTokens;
   /** Megabytes of the loaded model; absent where not given. Only planning reads this and the two below. */
   readonly memoryMb?: number;
   /** Megabytes that a run needs beside. */
@@ -37,6 +40,9 @@ export interface ExpandedModel extends BatchTime {
   /** Of loading it: anywhere, or per sub-cluster. */
   readonly loadCost?: number | readonly number[];
 }
+
+/** Of a file that was not read: who checks a scenario alone reads none. */
+const NO_ROWS: TokenRows = { input: Float64Array.of(1), output: Float64Array.of(1) };
 
 export interface WrittenModel {
   readonly model: ScenarioModel;
@@ -142,7 +148,7 @@ export function expandModel(
   const execUs = new Float64Array(batchSizeMax + 2);
   for (let b = 1; b <= batchSizeMax; b++) execUs[b] = execUsOf(model, b);
   execUs[batchSizeMax + 1] = Number.POSITIVE_INFINITY;
-  const { batch_time: batchTime, planning, profiled } = model;
+  const { batch_time: batchTime, planning, profiled, tokens } = model;
   const apps = model.apps && expandApps(model.apps, (file) => data.times?.get(file) ?? []);
   const truth: BatchTime = {
     execUs,
@@ -158,6 +164,7 @@ export function expandModel(
     ...(apps === undefined ? {} : { apps }),
     ...(profiled === undefined ? {} : { profiled }),
     ...(planning === undefined || apps === undefined ? {} : { planning: expandPlanning(planning, apps, truth) }),
+    ...(tokens === undefined ? {} : { tokens: expandTokens(tokens, (file) => data.lengths?.get(file) ?? NO_ROWS) }),
     ...(host.group === 0 ? {} : { group: host.group }),
     ...(model.memory_mb === undefined ? {} : { memoryMb: model.memory_mb }),
     ...(model.dynamic_memory_mb === undefined ? {} : { dynamicMb: model.dynamic_memory_mb }),

@@ -18,6 +18,7 @@ import {
 } from "./expand-arrivals.js";
 import { type ExpandedFault, expandFaults } from "./expand-faults.js";
 import { type ExpandedModel, expandModel, listModels, soonestUsOf } from "./expand-models.js";
+import { type ExpandedLlm, expandLlm, longestOf } from "./llm/expand-llm.js";
 import { innerModels } from "./pipelines/entrances.js";
 import { type ExpandedPipeline, expandPipelines, moduleSlos } from "./pipelines/expand-pipelines.js";
 import { acceleratorCount, countOf } from "./scenario-rules.js";
@@ -74,6 +75,8 @@ export interface ExpandedGroup {
   readonly policyOptions: PolicyOptions;
   /** Their number follows the rate; absent: all accelerators are there. */
   readonly workers?: ExpandedWorkers;
+  /** They generate text by continuous batching; absent: they run batches. */
+  readonly llm?: ExpandedLlm;
 }
 
 export interface ExpandedScenario {
@@ -187,6 +190,19 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     models.push(
       steps === null ? expanded : { ...expanded, rateRps: rateRps * steps.meanFactor, modulation: steps.modulation },
     );
+  }
+
+  for (const [index, { llm }] of groups.entries()) {
+    const longest = models.reduce(
+      (most, { group = 0, tokens }) =>
+        group === index && tokens !== undefined ? Math.max(most, longestOf(tokens)) : most,
+      0,
+    );
+    if (llm !== undefined && longest > llm.kvTokens)
+      issues.add(
+        ["groups", index, "llm", "kv_tokens"],
+        `must hold the longest request of its models (${longest} tokens); was ${llm.kvTokens}`,
+      );
   }
 
   let expected = 0;
@@ -341,6 +357,7 @@ function expandGroups(scenario: Scenario, network: ExpandedNetwork): ExpandedGro
       policy: group.policy ?? policy,
       policyOptions: {},
       ...(group.workers === undefined ? {} : { workers: expandWorkers(group.workers, count) }),
+      ...(group.llm === undefined ? {} : { llm: expandLlm(group.llm) }),
     };
     first += count;
     return expanded;

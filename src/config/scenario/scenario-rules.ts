@@ -4,6 +4,7 @@ import { validatePolicyOptions } from "../policy-options.js";
 import type { IssueList } from "../source.js";
 import { checkApps } from "./apps/expand-apps.js";
 import { checkPlanning } from "./apps/expand-planning.js";
+import { checkLlm } from "./llm/expand-llm.js";
 import { type Entrance, entrancesOf } from "./pipelines/entrances.js";
 import { checkGroups, checkPipelines } from "./pipelines/pipeline-rules.js";
 import type { Scenario, ScenarioAccelerators } from "./scenario-schema.js";
@@ -19,6 +20,11 @@ export function checkScenario(scenario: Scenario, issues: IssueList): void {
   checkModels(scenario, issues);
   checkPipelines(scenario, issues);
   checkPlanning(scenario, issues);
+  checkLlm(
+    scenario,
+    (scenario.groups ?? []).map(({ accelerators }) => countOf(accelerators)),
+    issues,
+  );
   checkArrivals(scenario, issues);
   checkRates(scenario, issues);
   checkFaults(scenario, issues);

@@ -10,6 +10,7 @@ import { autoscaleKeys } from "../autoscale.js";
 import { profilerKeys } from "../profiler.js";
 import { workersField } from "../worker-rule.js";
 import { apps, batchTime, planning, profiled } from "./apps/app-schema.js";
+import { llm, tokens } from "./llm/llm-schema.js";
 import { nameSchema } from "./name.js";
 import { pipelines } from "./pipelines/pipeline-schema.js";
 import { ZOO_NAMES } from "./zoo.js";
@@ -152,6 +153,7 @@ const model = z.strictObject({
   batch_time: batchTime.optional(),
   profiled: profiled.optional(),
   planning: planning.optional(),
+  tokens: tokens.optional(),
   memory_mb: z
     .number()
     .min(0)
@@ -251,6 +253,7 @@ const groups = z
       name: nameSchema.describe("Unique; what models[].group names."),
       accelerators,
       workers: workersField.optional(),
+      llm: llm.optional(),
       network: network.optional(),
       policy: policyName.optional().describe("Default: the scenario's, with its options. `--policy` overrides it."),
       policy_options: policyOptions.optional().describe("Options of the group's own policy."),

@@ -5,9 +5,10 @@ import { mergePolicyOptions, type PolicyOptions, resolvePolicy } from "../policy
 import { IssueList, parseSource, readSource, type Source } from "../source.js";
 import { validate } from "../validate.js";
 import { type ExpandedScenario, expandScenario, type ScenarioData, withRate } from "./expand-scenario.js";
+import type { TokenRows } from "./llm/expand-llm.js";
 import { checkScenario } from "./scenario-rules.js";
 import { type Scenario, scenarioSchema } from "./scenario-schema.js";
-import { readRateTrace, readReplay, readTimes, resolveDataFile } from "./traces.js";
+import { readRateTrace, readReplay, readTimes, readTokens, resolveDataFile } from "./traces.js";
 
 export type { ExpandedFault } from "./expand-faults.js";
 export {
@@ -71,7 +72,12 @@ function readScenarioData(scenario: Scenario, file: string, dataDir: string | nu
   for (const { time } of (scenario.models ?? []).flatMap(({ apps = [] }) => apps))
     if ("file" in time && !times.has(time.file))
       times.set(time.file, readTimes(resolveDataFile(time.file, file, dataDir)));
+  const lengths = new Map<string, TokenRows>();
+  for (const { tokens } of scenario.models ?? [])
+    if (tokens !== undefined && "file" in tokens && !lengths.has(tokens.file))
+      lengths.set(tokens.file, readTokens(resolveDataFile(tokens.file, file, dataDir)));
   return {
+    ...(lengths.size === 0 ? {} : { lengths }),
     ...(times.size === 0 ? {} : { times }),
     ...(trace === undefined ? {} : { trace: readRateTrace(resolveDataFile(trace, file, dataDir)) }),
     ...(replay === undefined ? {} : { replay: readReplay(resolveDataFile(replay, file, dataDir)) }),

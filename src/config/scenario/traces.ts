@@ -8,6 +8,8 @@ import { existsSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { ConfigError, formatValue } from "../config-error.js";
 import { readText } from "../source.js";
+import type { TokenRows } from "./llm/expand-llm.js";
+import { TOKENS_MAX } from "./llm/llm-schema.js";
 
 export const TRACE_BYTES_MAX = 256 * 1024 * 1024;
 export const TRACE_ROWS_MAX = 2_000_000;
@@ -161,6 +163,22 @@ export function readTimes(file: string): number[] {
   }
   if (times.length === 0) throw rows.error("", "must have at least one time");
   return times;
+}
+
+/** Reads columns `input_tokens` and `output_tokens`: a request a row. @throws ConfigError with line, bound, value. */
+export function readTokens(file: string): TokenRows {
+  const rows = new CsvRows(readText(file, TRACE_BYTES_MAX), file);
+  const header = rows.header();
+  const fields = ["input_tokens", "output_tokens"] as const;
+  const columns = fields.map((field) => rows.column(header, [field]));
+  const lengths: [number[], number[]] = [[], []];
+  for (let cells = rows.next(header.length); cells !== null; cells = rows.next(header.length)) {
+    if (lengths[0].length >= TRACE_ROWS_MAX) throw rows.error("", `must have at most ${TRACE_ROWS_MAX} rows`);
+    for (const [index, column] of columns.entries())
+      lengths[index]!.push(rows.number(cells[column]!, fields[index]!, 1, TOKENS_MAX));
+  }
+  if (lengths[0].length === 0) throw rows.error("", "must have at least one request");
+  return { input: Float64Array.from(lengths[0]), output: Float64Array.from(lengths[1]) };
 }
 
 class NameIndex {

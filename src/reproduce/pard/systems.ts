@@ -59,3 +59,13 @@ export const ABLATIONS: readonly PipelineSystem[] = [
 
 export const pardAt = (lambda: number, windowS?: number): PipelineSystem =>
   pardWith("PARD", { rule: "forecast", lambda, ...(windowS === undefined ? {} : { window_s: windowS }) });
+
+/**
+ * §7's three. In order of coming: what a generating module can do is not known from a profile, so that no load factor is. The first drops who cannot be in time
+ * by the least that the module takes.
+ */
+const inOrder = { priority: "fcfs" } as const;
+export const REACTIVE = pardWith("reactive", "whole", inOrder);
+export const PROACTIVE = pardWith("proactive", { rule: "forecast", estimates: "recent" }, inOrder);
+export const PREDICT = pardWith("predict", { rule: "forecast", estimates: "foreseen" }, inOrder);
+export const RAG_SYSTEMS: readonly PipelineSystem[] = [REACTIVE, PROACTIVE, PREDICT];

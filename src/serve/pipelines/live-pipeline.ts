@@ -86,7 +86,9 @@ export class LivePipeline implements FlowDriver {
     this.cells = cells;
     const hasParts = spec.modules.some(({ fanOut }) => fanOut.length > 0);
     this.flow = new Flow(pipeline, this, spec.requestsMax + (hasParts ? PARTS_MAX : 0));
-    this.states = new ModuleStates(spec.modules.length, spec.budget.windowS);
+    this.states = new ModuleStates(spec.modules.length, spec.budget.windowS, (module) =>
+      this.budgets.hasBatches(module),
+    );
     this.bytes = new HeldBytes(spec.bytesMax);
     const losses = new StepLosses(spec.client.name, (cause) => cells.stepThreadEnded(cause), host.clock, host.log);
     this.health = new StepHealth(spec.client.name, host.clock, host.log);

@@ -72,14 +72,19 @@ export function cumulated(weights: readonly number[]): Float64Array {
   return sums.map((each) => each / sum);
 }
 
-/** @param times by model. */
-export const budgetsOf = ({ modules, budget }: ExpandedPipeline, times: ModuleTimes): Budgets => {
+/** @param times and @param lengthsUs by model, see ModuleTimes. */
+export const budgetsOf = (
+  { modules, budget }: ExpandedPipeline,
+  times: ModuleTimes,
+  lengthsUs?: NonNullable<ModuleTimes["lengthsUs"]>,
+): Budgets => {
   const { leastUs, plannedUs, togetherUs, isSingle } = times;
   const modelOf = (module: number): number => modules[module]!.model;
   return new Budgets(new Pipeline(modules), budget, {
     leastUs: (module) => leastUs(modelOf(module)),
     ...(plannedUs && { plannedUs: (module) => plannedUs(modelOf(module)) }),
     ...(togetherUs && { togetherUs: (module, count) => togetherUs(modelOf(module), count) }),
+    ...(lengthsUs && { lengthsUs: (module, frame, foresees) => lengthsUs(modelOf(module), frame, foresees) }),
     ...(isSingle && { isSingle: (module) => isSingle(modelOf(module)) }),
   });
 };
