@@ -1,8 +1,9 @@
 import type { ExpandedLlm } from "../config/scenario/llm/expand-llm.js";
 import { invariant, violated } from "../core/invariant.js";
+import { DROP_EXPIRED, DROP_INFEASIBLE, DROPPED, FAIL_NO_ACCELERATOR, FAILED } from "../core/outcome.js";
 import type { AcceleratorId } from "../core/tables/accelerator-table.js";
 import type { BatchId } from "../core/tables/batch-table.js";
-import { ABANDONED } from "../core/tables/request-table.js";
+import { ABANDONED, type RequestHandle } from "../core/tables/request-table.js";
 import { TokenEngine } from "./llm/token-engine.js";
 import { type GroupSink, SimulatedGroup, type SimulatedGroupOptions } from "./simulated-group.js";
 
@@ -124,6 +125,20 @@ export class TokenGroup extends SimulatedGroup {
     this.modelIn[slot] = model;
     // It had nothing to do: the first iteration begins when the scheduler's call is over.
     if (engine.tokens.sequences === 1) engine.endAt = at;
+  }
+
+  /** That no slot is here between iterations does not mean that there is no accelerator: who was given up then was dropped. */
+  override end(request: RequestHandle, outcome: number, reason: number, execStartAt: number, at: number): void {
+    const isDropped = outcome === FAILED && reason === FAIL_NO_ACCELERATOR;
+    if (!isDropped) super.end(request, outcome, reason, execStartAt, at);
+    else
+      super.end(
+        request,
+        DROPPED,
+        this.scheduler.requests.dueAt[request]! < at ? DROP_EXPIRED : DROP_INFEASIBLE,
+        -1,
+        at,
+      );
   }
 
   override countedUs(batch: BatchId): number {

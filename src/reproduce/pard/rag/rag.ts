@@ -18,6 +18,8 @@ interface Variant {
   readonly what: string;
   readonly value: string;
   readonly workflow: Workflow;
+  /** Who is admitted first; absent: in order of coming. */
+  readonly priority?: string;
 }
 
 const vary = <K extends keyof Workflow>(
@@ -45,6 +47,7 @@ const VARIANTS: readonly Variant[] = [
   ...vary("deviation of a search, ms", "searchSdMs", [200, 800, 2000], String),
   ...vary("sequences", "sequencesMax", [16, 64, 256], String),
   ...vary("GPUs", "isShared", [false, true], (isShared) => (isShared ? "both serve both" : "one each")),
+  ...["fcfs", "hbf", "lbf"].map((priority) => ({ what: "first", value: priority, workflow: RAG, priority })),
 ];
 
 interface Run {
@@ -65,13 +68,19 @@ const runOf = (size: Size): Run => ({
   variants: pick(size, { tiny: VARIANTS.slice(0, 1), small: VARIANTS, default: VARIANTS }),
 });
 
-function pointOf(workflow: Workflow, load: number, system: PipelineSystem, { seconds, seeds }: Run): PipelinePoint {
+function pointOf(
+  { workflow, priority }: Pick<Variant, "workflow" | "priority">,
+  load: number,
+  { budget, choice }: PipelineSystem,
+  { seconds, seeds }: Run,
+): PipelinePoint {
+  const isRag = workflow === RAG && (priority === undefined || priority === choice.options.priority);
   return {
     kind: "pipeline",
-    scenario: scenarioOf(workflow, load, seconds, system),
-    choice: system.choice,
+    scenario: scenarioOf(workflow, load, seconds, budget),
+    choice: isRag || priority === undefined ? choice : { ...choice, options: { ...choice.options, priority } },
     seeds,
-    details: workflow === RAG ? ["stays"] : [],
+    details: isRag ? ["stays"] : [],
     spent_in: ON_GPUS,
   };
 }
@@ -82,10 +91,10 @@ interface Case {
   readonly points: readonly PipelinePoint[];
 }
 
-const caseOf = (name: string, workflow: Workflow, load: number, run: Run): Case => ({
+const caseOf = (name: string, variant: Pick<Variant, "workflow" | "priority">, load: number, run: Run): Case => ({
   name,
   load,
-  points: RAG_SYSTEMS.map((system) => pointOf(workflow, load, system, run)),
+  points: RAG_SYSTEMS.map((system) => pointOf(variant, load, system, run)),
 });
 
 interface Found {
@@ -121,9 +130,9 @@ export const rag: Experiment = {
     "the busier GPU can do with all its slots taken. reactive: dropped when the SLO has passed; proactive: PARD's forecast, by recent means and, of generate, by the prompt; predict: proactive, the answer of rewrite foreseen.",
   plan(size) {
     const run = runOf(size);
-    const loads = run.loads.map((load) => caseOf(`load ${load}`, RAG, load, run));
-    const variants = run.variants.map(({ what, value, workflow }) =>
-      caseOf(`${what} ${value}`, workflow, SWEPT_LOAD, run),
+    const loads = run.loads.map((load) => caseOf(`load ${load}`, { workflow: RAG }, load, run));
+    const variants = run.variants.map((variant) =>
+      caseOf(`${variant.what} ${variant.value}`, variant, SWEPT_LOAD, run),
     );
     return {
       points: [...loads, ...variants].flatMap(({ points }) => points),

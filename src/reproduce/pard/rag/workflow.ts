@@ -65,7 +65,12 @@ export function capacityRps(workflow: Workflow): number {
 }
 
 /** @param load of the capacity, in the mean over the trace. */
-export function scenarioOf(workflow: Workflow, load: number, seconds: number, system: PipelineSystem): ScenarioFields {
+export function scenarioOf(
+  workflow: Workflow,
+  load: number,
+  seconds: number,
+  budget: PipelineSystem["budget"],
+): ScenarioFields {
   const { generated, isShared, rewritten, searchSdMs, sequencesMax, sloMs } = workflow;
   const azure = TRACES.find(({ name }) => name === "azure")!;
   const meanRps = load * capacityRps(workflow);
@@ -117,7 +122,7 @@ export function scenarioOf(workflow: Workflow, load: number, seconds: number, sy
       {
         name: "rag",
         slo_ms: sloMs,
-        budget: system.budget,
+        budget,
         modules: [
           { id: 0, name: "rewrite", pres: [] },
           { id: 1, name: "retrieve", pres: [0] },
