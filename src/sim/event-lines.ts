@@ -86,7 +86,7 @@ export class EventLines {
       start_us: startAt,
       end_us: endAt,
       group: group.name,
-      accelerator: batches.accelerator[batch]! + group.first,
+      accelerator: group.acceleratorOf(batch),
       model: this.scenario.models[group.models[batches.queue[batch]!]!]!.name,
       lost,
       members,

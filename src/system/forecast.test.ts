@@ -203,3 +203,45 @@ function waysFrom(specs: readonly ModuleSpec[], from: number): number[][] {
   const { subs } = specs[from]!;
   return subs.length === 0 ? [[from]] : subs.flatMap((sub) => waysFrom(specs, sub).map((way) => [from, ...way]));
 }
+
+describe("modules with batches of one, of which profiles tell little (PARD §7)", () => {
+  const DEADLINE = 10_000_000;
+  /** What a part takes alone by its lengths; the answer of 7 is not known before it is there. */
+  const lengthsUs = (module: number, frame: number, foresees: boolean): number =>
+    module === 1 ? (frame === 7 ? (foresees ? 40_000 : 0) : 20_000) : 0;
+  /** The middle one of three has batches of one: parts waited 30 ms there and took 60 ms, of 30 ms by their lengths. */
+  const dueBy = (estimates: BudgetSpec["estimates"], module: number, frame: number): number => {
+    const spec = { ...BUDGET_DEFAULTS, rule: "forecast", lambda: 0, estimates } as const;
+    const budgets = new Budgets(chain(3), spec, {
+      leastUs: () => LEAST_US,
+      isSingle: (each) => each === 1,
+      lengthsUs,
+    });
+    const states = new ModuleStates(3, undefined, (each) => budgets.hasBatches(each));
+    states.came(1, 0);
+    states.ran(1, 1, 900_000);
+    states.ended(1, FINISHED, 810_000, 840_000, 900_000, 30_000);
+    published(states, budgets);
+    return budgets.dueBy(module, 0, DEADLINE, 0, frame);
+  };
+
+  test("recent: what parts took lately comes off what its queue must reach, but the least, which the queue knows; their whole wait is queueing", () => {
+    expect(dueBy("recent", 1, 7)).toBe(DEADLINE - LEAST_US - (60_000 - LEAST_US));
+    expect(dueBy("recent", 0, 7)).toBe(DEADLINE - LEAST_US - (30_000 + 60_000));
+    expect(dueBy("profiles", 1, 7)).toBe(DEADLINE - LEAST_US);
+    // A wait in a batch of 30 of 60 ms, and no queueing before: with lambda 0 none of it counts.
+    expect(dueBy("profiles", 0, 7)).toBe(DEADLINE - LEAST_US - 60_000);
+  });
+
+  test("lengths that are known count, so many times as long as such took lately; foreseen: also those of answers", () => {
+    expect(dueBy("recent", 1, 0)).toBe(DEADLINE - LEAST_US - (2 * 20_000 - LEAST_US));
+    expect(dueBy("foreseen", 1, 7)).toBe(DEADLINE - LEAST_US - (2 * 40_000 - LEAST_US));
+  });
+
+  test("before anything is known: by the lengths alone, or by nothing but the least", () => {
+    const spec = { ...BUDGET_DEFAULTS, rule: "forecast", estimates: "recent" } as const;
+    const budgets = new Budgets(chain(3), spec, { leastUs: () => LEAST_US, isSingle: (each) => each === 1, lengthsUs });
+    expect(budgets.dueBy(1, 0, DEADLINE, 0, 0)).toBe(DEADLINE - LEAST_US - (20_000 - LEAST_US));
+    expect(budgets.dueBy(1, 0, DEADLINE, 0, 7)).toBe(DEADLINE - LEAST_US);
+  });
+});
