@@ -62,8 +62,9 @@ export function loadWithOptions(file: string, options: ScenarioOptions): Expande
 
 /** @throws ConfigError: what is asked looks at models one by one and at accelerators as one group. */
 export function refusePipelines({ file, pipelines, groups }: ExpandedScenario, command: string): void {
-  const field = pipelines !== undefined ? "pipelines" : groups !== undefined && groups.length > 1 ? "groups" : null;
+  const refused = groups !== undefined && (groups.length > 1 || groups.some(({ llm }) => llm !== undefined));
+  const field = pipelines !== undefined ? "pipelines" : refused ? "groups" : null;
   if (field === null) return;
-  const message = `do not go with ${command}, which looks at models one by one on one group of accelerators`;
+  const message = `do not go with ${command}, which looks at models one by one on one group of accelerators that run batches`;
   throw new ConfigError(file, [{ line: null, field, message }]);
 }
