@@ -107,6 +107,10 @@ export class TokenGroup extends SimulatedGroup {
     violated(`accelerator ${id} of ${this.name} generates text and cannot fail`);
   }
 
+  override preempt(): void {
+    violated(`who was admitted in ${this.name} generates until the end`);
+  }
+
   /** The scheduler gave the slot away that was open. */
   override dispatch(batch: BatchId, slot: AcceleratorId, at: number): void {
     const { batches, requests } = this.scheduler;

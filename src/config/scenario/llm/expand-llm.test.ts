@@ -67,6 +67,7 @@ describe("groups that generate text", () => {
       { more: "learn: true" },
       "learn: does not go with groups that have llm: their profiles say nothing of times; was true",
     ],
+    [{ more: "profiler: {}" }, "profiler: does not go with groups that have llm: nothing is run there again alone"],
     [
       { more: "faults: [{ at_s: 1, kind: fail, accelerator: 1 }]" },
       "faults[0].accelerator: must not be in a group with llm ([0, 2)); was 1",

@@ -63,6 +63,7 @@ export function longestOf({ areRows, input, output }: ExpandedTokens): number {
 export function checkLlm(scenario: Scenario, counts: readonly number[], issues: IssueList): void {
   const groups = scenario.groups ?? [];
   const llms = new Set(groups.filter(({ llm }) => llm !== undefined).map(({ name }) => name));
+  if (llms.size > 0) checkRest(scenario, issues);
   for (const [index, group] of groups.entries())
     if (group.llm !== undefined) checkGroup(scenario, index, counts, issues);
   for (const [index, model] of (scenario.models ?? []).entries()) {
@@ -85,12 +86,15 @@ export function checkLlm(scenario: Scenario, counts: readonly number[], issues: 
   }
 }
 
-function checkGroup(
-  { faults, groups, learn, models_from: zoo }: Scenario,
-  index: number,
-  counts: readonly number[],
-  issues: IssueList,
-): void {
+function checkRest({ learn, models_from: zoo, profiler }: Scenario, issues: IssueList): void {
+  const refuse = (field: string, why: string): void =>
+    issues.add([field], `does not go with groups that have llm: ${why}`);
+  if (learn) refuse("learn", "their profiles say nothing of times; was true");
+  if (profiler !== undefined) refuse("profiler", "nothing is run there again alone");
+  if (zoo !== undefined) refuse("models_from", "its models have no tokens");
+}
+
+function checkGroup({ faults, groups }: Scenario, index: number, counts: readonly number[], issues: IssueList): void {
   const { llm, workers } = groups![index]!;
   const at = (...fields: string[]): FieldPath => ["groups", index, ...fields];
   if (llm!.tokens_max < llm!.sequences_max)
@@ -99,10 +103,6 @@ function checkGroup(
       `must be at least sequences_max (${llm!.sequences_max}); was ${llm!.tokens_max}`,
     );
   if (workers !== undefined) issues.add(at("workers"), "does not go with llm: its accelerators stay");
-  if (learn)
-    issues.add(["learn"], "does not go with groups that have llm: their profiles say nothing of times; was true");
-  if (zoo !== undefined)
-    issues.add(["models_from"], "does not go with groups that have llm: its models have no tokens");
   const first = counts.slice(0, index).reduce((all, count) => all + count, 0);
   const end = first + counts[index]!;
   for (const [fault, { accelerator }] of faults.entries())
