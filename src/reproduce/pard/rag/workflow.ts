@@ -3,7 +3,7 @@
  * its answer. The paper names the models, the GPUs and the SLO, and neither times nor rates: what is chosen here for them, and why.
  */
 import type { ScenarioFields } from "../../point.js";
-import { TRACES } from "../rates.js";
+import { GENERATED } from "../rates.js";
 import type { PipelineSystem } from "../systems.js";
 import { AZURE_CODE, AZURE_CONV, type Lengths, meanLength } from "./lengths.js";
 
@@ -72,7 +72,7 @@ export function scenarioOf(
   budget: PipelineSystem["budget"],
 ): ScenarioFields {
   const { generated, isShared, rewritten, searchSdMs, sequencesMax, sloMs } = workflow;
-  const azure = TRACES.find(({ name }) => name === "azure")!;
+  const azure = GENERATED.find(({ name }) => name === "azure")!;
   const meanRps = load * capacityRps(workflow);
   const rate = (factor: number): number => Number((factor * meanRps).toPrecision(6));
   const llm = { ...LLAMA, sequences_max: sequencesMax };
