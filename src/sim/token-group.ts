@@ -29,13 +29,15 @@ export interface TokenGroupOptions extends SimulatedGroupOptions {
 interface Engine {
   readonly tokens: TokenEngine;
   scale: number;
-  /** Of the iteration that runs; Infinity: none does. */
+  /** Of the iteration that runs; -1: none does. */
   startAt: number;
+  /** When it ends, or one is to begin; Infinity: neither. */
   endAt: number;
-  /** Slot that is offered to the scheduler; -1: none is. */
+  /** Slot that is offered to the scheduler, or NO_SLOT. */
   open: number;
 }
 
+const NO_SLOT = -1;
 /** Nothing is in the slot; its request has ended and it generates on. */
 const FREE = -1;
 const ENDED = -2;
@@ -67,9 +69,9 @@ export class TokenGroup extends SimulatedGroup {
     this.engines = Array.from({ length: count }, () => ({
       tokens: new TokenEngine(llm, requestTokensMax),
       scale: 1,
-      startAt: 0,
+      startAt: -1,
       endAt: Number.POSITIVE_INFINITY,
-      open: FREE,
+      open: NO_SLOT,
     }));
     this.batchIn = new Int32Array(slots).fill(FREE);
     this.admittedAt = new Float64Array(slots);
@@ -221,6 +223,6 @@ export class TokenGroup extends SimulatedGroup {
     const engine = this.engines[index]!;
     if (engine.open < 0) return;
     this.scheduler.leave(engine.open, at);
-    engine.open = FREE;
+    engine.open = NO_SLOT;
   }
 }

@@ -12,9 +12,10 @@ const scenario = ({
   llm = `{ ${LLM}, sequences_max: 8, tokens_max: 64, kv_tokens: 500 }`,
   tokens = "{ input: 10, output: { quantiles: [1, 90.5] } }",
   model = "batch_max: 1",
+  accelerators = 2,
   more = "",
 } = {}): string => `
-groups: [{ name: g, accelerators: 2, llm: ${llm} }, { name: h, accelerators: 1 }]
+groups: [{ name: g, accelerators: ${accelerators}, llm: ${llm} }, { name: h, accelerators: 1 }]
 models:
   - { name: a, group: g, slo_ms: 100, profile: { alpha_ms: 0, beta_ms: 11 }, ${model}, tokens: ${tokens} }
   - { name: b, group: h, slo_ms: 100, profile: { alpha_ms: 1, beta_ms: 5 } }
@@ -66,6 +67,10 @@ describe("groups that generate text", () => {
     [
       { more: "learn: true" },
       "learn: does not go with groups that have llm: their profiles say nothing of times; was true",
+    ],
+    [
+      { accelerators: 10_000 },
+      "groups[0].llm.sequences_max: must be at most 65536 over all 10000 accelerators; was 80000",
     ],
     [{ more: "profiler: {}" }, "profiler: does not go with groups that have llm: nothing is run there again alone"],
     [

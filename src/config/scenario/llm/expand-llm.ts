@@ -4,6 +4,9 @@ import type { IssueList } from "../../source.js";
 import type { Scenario } from "../scenario-schema.js";
 import type { ScenarioLlm, ScenarioTokens } from "./llm-schema.js";
 
+/** Of a group: each has a row of its own in the scheduler's tables. */
+const SLOTS_MAX = 65_536;
+
 /** What an accelerator does in an iteration. */
 export interface ExpandedLlm {
   readonly iterationUs: number;
@@ -101,6 +104,12 @@ function checkGroup({ faults, groups }: Scenario, index: number, counts: readonl
     issues.add(
       at("llm", "tokens_max"),
       `must be at least sequences_max (${llm!.sequences_max}); was ${llm!.tokens_max}`,
+    );
+  const slots = counts[index]! * llm!.sequences_max;
+  if (slots > SLOTS_MAX)
+    issues.add(
+      at("llm", "sequences_max"),
+      `must be at most ${SLOTS_MAX} over all ${counts[index]} accelerators; was ${slots}`,
     );
   if (workers !== undefined) issues.add(at("workers"), "does not go with llm: its accelerators stay");
   const first = counts.slice(0, index).reduce((all, count) => all + count, 0);
