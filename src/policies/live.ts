@@ -119,6 +119,8 @@ const PARTS = [
   "feedbackPastTarget",
   "rehearse",
   "byApp",
+  "handOn",
+  "backlogTarget",
 ] as const;
 
 export function encodeWindow(window: WindowRules, into: Float64Array, offset: number): void {
@@ -172,5 +174,7 @@ function decodeParts(bits: number | undefined): WindowRules["plus"] {
     marginalEarly: has("marginalEarly"),
     rehearse: has("rehearse"),
     byApp: has("byApp"),
+    handOn: has("handOn"),
+    backlogTarget: has("backlogTarget"),
   };
 }

@@ -1,7 +1,7 @@
 import { type ExpandedModel, type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
 import type { ExpandedLlm } from "../config/scenario/llm/expand-llm.js";
 import { budgetsOf, type ExpandedPipeline } from "../config/scenario/pipelines/expand-pipelines.js";
-import { plannedBatch } from "../core/latency/planned-batch.js";
+import { plannedBatch, staggeredUs } from "../core/latency/planned-batch.js";
 import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { RequestHandle, RequestTable } from "../core/tables/request-table.js";
 import type { OutcomeCollector } from "../measure/collector.js";
@@ -162,9 +162,14 @@ function timesOf(scenario: ExpandedScenario): ModuleTimes {
     const { batchSizeMax, execUs, group = 0, sloUs } = model;
     return inBatchOf(model, plannedBatch(execUs, batchSizeMax, sloUs, groups[group]!.fastest));
   });
+  const inTurnUs = scenario.models.map(({ batchSizeMax, execUs, group = 0, sloUs }) => {
+    const { delayUs, count, fastest } = groups[group]!;
+    return delayUs + staggeredUs(execUs, batchSizeMax, sloUs, count, fastest);
+  });
   return {
     leastUs: (model) => leastUs[model]!,
     plannedUs: (model) => plannedUs[model]!,
+    staggeredUs: (model) => inTurnUs[model]!,
     isSingle: (model) => scenario.models[model]!.batchSizeMax === 1,
     togetherUs: (index, parts) => {
       const model = scenario.models[index]!;

@@ -11,6 +11,8 @@ import type { Pipeline } from "./pipeline.js";
  * - share: of the time that is left it gets its share, by the least times of the modules from here on along the longest way, and of
  *   parts of a fan-out by that of all that come together; a module without batches gets all but the least that must still follow;
  * - measured: the same by the times that parts took in the modules lately, if that is more; by the least times where it is not known;
+ * - staggered: all of it but what later modules take when they are full: the time of the planned batch and the mean wait for an accelerator that
+ *   runs such batches in turn with others; its share (as above) where that is more;
  * - rest: all of it but the least that must still follow;
  * - whole: all of it (what follows is not looked at; PARD-back);
  * - forecast: all of it but what is expected to follow, queueing and waits in batches included (PARD Eq. 3b);
@@ -19,11 +21,12 @@ import type { Pipeline } from "./pipeline.js";
  *   fan-out by those of all that come together (the paper's pipelines have none);
  * - worst: the same by the longest that parts took lately (PARD-WCL);
  * - overload: all of it, but a part of what comes is refused at and before a module whose queueing is too long (PARD-oc, DAGOR).
- * With share and rest nothing is begun that cannot end in time any more.
+ * With share, staggered and rest nothing is begun that cannot end in time any more.
  */
 export const BUDGET_RULES = [
   "share",
   "measured",
+  "staggered",
   "rest",
   "whole",
   "forecast",
@@ -72,6 +75,8 @@ export interface ModuleTimes {
   leastUs(module: number): number;
   /** A batch of the planned size; absent: as one alone. */
   plannedUs?(module: number): number;
+  /** A batch of the planned size and its wait for an accelerator while all run such batches in turn; absent: as one alone. @param sloUs that is planned for where the model says nothing. */
+  staggeredUs?(module: number, sloUs: number): number;
   /** So many that come at once, until the last is done; absent: as one alone. */
   togetherUs?(module: number, count: number): number;
   /**
@@ -112,14 +117,23 @@ export class Budgets {
   private readonly work: PartWork;
   /** Of a request that no other comes with. */
   private readonly lone = { ownUs: 0, beforeUs: 0, afterUs: 0 };
+  /** What the pipeline promises. */
+  private readonly promisedUs: number;
+  /** staggered: by module, itself and all after it; and of parts that come together. */
+  private reserveUs: Float64Array = new Float64Array(0);
+  private reserveAfterUs: Float64Array = new Float64Array(0);
+  private readonly reserved: PartWork;
   /** Null: another rule. */
   private readonly forecast: Forecast | null;
   private readonly overload: Overload | null;
 
-  constructor(pipeline: Pipeline, spec: BudgetRule | BudgetSpec, times: ModuleTimes) {
+  /** @param promisedUs what the pipeline promises, from which planned batches follow. */
+  constructor(pipeline: Pipeline, spec: BudgetRule | BudgetSpec, times: ModuleTimes, promisedUs = 0) {
     this.pipeline = pipeline;
     this.times = times;
-    this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count));
+    this.promisedUs = promisedUs;
+    this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
+    this.reserved = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.reserveUs[module]!));
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
     const { rule, lambda, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
@@ -129,6 +143,7 @@ export class Budgets {
     this.ownUs = this.priorOwnUs;
     this.afterUs = this.along("subs", this.ownUs);
     this.beforeUs = this.along("pres", this.ownUs);
+    this.reserve();
     this.forecast = rule === "forecast" ? new Forecast(pipeline, this.leastOwnUs, { lambda, seed: SEED }) : null;
     this.overload = rule === "overload" ? new Overload(pipeline, alpha, thresholdUs) : null;
   }
@@ -137,10 +152,12 @@ export class Budgets {
   retimed(times: ModuleTimes): void {
     this.times = times;
     this.work.forget();
+    this.reserved.forget();
     for (const module of this.leastOwnUs.keys()) this.leastOwnUs[module] = times.leastUs(module);
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
     this.leastBeforeUs = this.along("pres", this.leastOwnUs);
     this.priorOwnUs = this.priorOf(times);
+    this.reserve();
     // What is measured is told again when modules publish.
     if (MEASURED_BY[this.spec.rule] === undefined) this.goBy(this.priorOwnUs);
   }
@@ -187,12 +204,21 @@ export class Budgets {
         return Math.min(deadline, at + partOf(deadline - arrivalAt, this.workOf(module, frame, frames)));
       case "overload":
         return this.overload!.admits(module) ? deadline : at;
-      default: {
-        if (this.times.isSingle?.(module) === true) return deadline - this.leastAfterUs[module]!;
-        const { ownUs, afterUs } = this.workOf(module, frame, frames);
-        return at + shareOf(deadline - at, ownUs, afterUs);
-      }
+      case "measured":
+      case "share":
+        return this.shareBy(module, at, deadline, frame, frames);
+      case "staggered":
+        return Math.max(
+          this.shareBy(module, at, deadline, frame, frames),
+          Math.floor(deadline - this.reservedAfterUs(module, frame, frames)),
+        );
     }
+  }
+
+  private shareBy(module: number, at: number, deadline: number, frame: number, frames: PartFrames | null): number {
+    if (this.times.isSingle?.(module) === true) return deadline - this.leastAfterUs[module]!;
+    const { ownUs, afterUs } = this.workOf(module, frame, frames);
+    return at + shareOf(deadline - at, ownUs, afterUs);
   }
 
   /** @returns read at once: the next call writes it anew. */
@@ -222,8 +248,22 @@ export class Budgets {
     return Math.max(0, this.forecast!.ownUs(module, lengthsUs) - this.leastOwnUs[module]!);
   }
 
-  private togetherUs(module: number, count: number): number {
-    const ownUs = this.ownUs[module]!;
+  private reservedAfterUs(module: number, frame: number, frames: PartFrames | null): number {
+    if (frames === null || this.pipeline.scope[module]! < 0) return this.reserveAfterUs[module]!;
+    return this.reserved.of(module, frame, frames).afterUs;
+  }
+
+  private reserve(): void {
+    const { times, leastOwnUs, promisedUs } = this;
+    this.reserveUs = leastOwnUs.map((leastUs, module) =>
+      times.staggeredUs === undefined || times.isSingle?.(module) === true
+        ? leastUs
+        : times.staggeredUs(module, this.sloUs(module, promisedUs)),
+    );
+    this.reserveAfterUs = this.along("subs", this.reserveUs);
+  }
+
+  private togetherUs(module: number, count: number, ownUs: number): number {
     const { togetherUs } = this.times;
     if (count === 1 || togetherUs === undefined) return ownUs;
     return Math.max(ownUs, togetherUs(module, count));

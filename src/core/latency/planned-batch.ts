@@ -9,3 +9,20 @@ export function plannedBatch(execUs: ArrayLike<number>, sizeMax: number, sloUs: 
   while (size < sizeMax && 2 * execUs[size + 1]! * scale <= sloUs) size++;
   return size;
 }
+
+/**
+ * The time of the largest batch that accelerators sustain which run such batches in even turns, l(b) (1 + 1/n) <= SLO (Symphony §3.3, Eq. 1), with the mean of what it
+ * waits for one of them: one comes free each l(b) / n.
+ */
+export function staggeredUs(
+  execUs: ArrayLike<number>,
+  sizeMax: number,
+  sloUs: number,
+  accelerators: number,
+  scale = 1,
+): number {
+  const turns = 1 / Math.max(1, accelerators);
+  let size = 1;
+  while (size < sizeMax && execUs[size + 1]! * scale * (1 + turns) <= sloUs) size++;
+  return execUs[size]! * scale * (1 + turns / 2);
+}

@@ -124,6 +124,20 @@ const optionsOf = <const B extends boolean>(isAuto: B) =>
         "Where requests of unlike apps wait, it can be chosen who goes together by how long each app's requests take (as " +
         "distribution+ does); with `rehearse` where that would have earned most. false: one time for each batch size.",
     },
+    hand_on: {
+      type: "boolean",
+      default: isAuto,
+      meaning:
+        "Requests that go on to later modules of a pipeline wait for no larger batch once an accelerator idles, and are not rehearsed: what ends " +
+        "sooner leaves more time there. Only for a model alone on its accelerators.",
+    },
+    backlog_target: {
+      type: "boolean",
+      default: isAuto,
+      meaning:
+        "For requests that go on to later modules of a pipeline the target is at least what each accelerator has of all that wait: the measured " +
+        "rate is behind when a burst begins. Only for a model alone on its accelerators.",
+    },
     rate_window_s: rateWindow(2),
     timer_slack_us: timerSlack,
   }) as const;
@@ -156,6 +170,8 @@ const define = (name: string, summary: string, isAuto: boolean) =>
         marginalEarly: given.marginal_early,
         rehearse: given.rehearse,
         byApp: given.by_app,
+        backlogTarget: given.backlog_target,
+        handOn: given.hand_on,
       },
     }),
     arbiterPlus: (given) => ({

@@ -17,6 +17,8 @@ export interface QueuePlusOptions {
   readonly feedbackPastTarget: boolean;
   readonly rehearse: boolean;
   readonly byApp: boolean;
+  readonly handOn: boolean;
+  readonly backlogTarget: boolean;
 }
 
 /** No look ahead with more accelerators: what a batch keeps or loses is made up for by the next one that comes free. */
@@ -155,6 +157,18 @@ export class QueuePlus {
   get looksAhead(): boolean {
     const { load, lookAhead } = this.options;
     return lookAhead && load.isAlone(this.key) && load.accelerators.count <= LOOKED_AT;
+  }
+
+  /** What goes on to later modules waits for nobody once an accelerator idles. */
+  get handsOn(): boolean {
+    const { load, handOn } = this.options;
+    return handOn && load.isAlone(this.key);
+  }
+
+  /** Its target is at least what each accelerator has of all that wait. */
+  get followsBacklog(): boolean {
+    const { load, backlogTarget } = this.options;
+    return backlogTarget && load.isAlone(this.key);
   }
 
   /** Nothing is waited for any more. */

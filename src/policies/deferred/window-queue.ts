@@ -85,6 +85,8 @@ export class WindowQueue implements Queue {
   private readonly rehearsal: Rehearsal | null;
   readonly batchEnded?: NonNullable<Queue["batchEnded"]>;
   private target: number;
+  /** Largest batch that staggered execution sustains at the present rate. */
+  private largest = 1;
   /** Live default: a model that gains nothing by batching is not kept waiting, and nobody is dropped for a larger batch. */
   private readonly isVain: boolean;
   /** Batch that `gather` found: the earliest `size` of pending behind those set aside; 0 = none. */
@@ -291,7 +293,7 @@ export class WindowQueue implements Queue {
         if (pending.deadlineAt(middle) < this.endOf(Math.min(rest, sizeMax), at)) low = middle + 1;
         else high = middle;
       }
-      base = Math.max(1, Math.min(this.target, count - low));
+      base = Math.max(1, Math.min(this.targetFor(count), count - low));
     }
     if (this.plus?.looksAhead) {
       this.dropFront(pending.firstNotBefore(this.endOf(1, at)), 1, at);
@@ -299,6 +301,13 @@ export class WindowQueue implements Queue {
     } else this.dropFront(pending.firstNotBefore(this.endOf(base, at)), base, at);
     const rest = pending.length - this.aside;
     this.size = rest === 0 ? 0 : this.largestBy(pending.deadlineAt(this.aside), at, rest, Math.min(base, rest));
+  }
+
+  /** What is protected where so many wait: the rate that the target follows is behind in a burst. */
+  private targetFor(waiting: number): number {
+    const { target, largest, plus } = this;
+    if (target >= largest || plus?.followsBacklog !== true || !this.isPart(0)) return target;
+    return Math.max(target, Math.min(largest, Math.ceil(waiting / this.core.accelerators.count)));
   }
 
   private isTooEarly(opensAt: number, at: number): boolean {
@@ -391,6 +400,13 @@ export class WindowQueue implements Queue {
     return this.startOf(1, at, freeAt) <= deadline ? 1 : 0;
   }
 
+  /** Modules of a pipeline follow: it must reach less than the deadline. */
+  private isPart(index: number): boolean {
+    const { requests } = this.core;
+    const request = this.pending.handleAt(index);
+    return requests.dueAt[request]! < requests.latestEndAt[request]!;
+  }
+
   /** As much of it as the arbiter lets run there, and one request at the least. */
   private withinLimit(size: number, scale: number): number {
     const limitUs = this.core.offers.limitUs[this.key]!;
@@ -418,6 +434,7 @@ export class WindowQueue implements Queue {
     if (size === 0) return at;
     const { options } = this;
     if (options.opens === "eager" || this.isVain || this.plus?.isEnough(size)) return at;
+    if (this.plus?.handsOn === true && this.isPart(this.aside)) return at;
     if (options.opens === "timeout")
       return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
     if (size === this.sizeMax || size < this.pending.length - this.aside) return at;
@@ -501,6 +518,7 @@ export class WindowQueue implements Queue {
     const budgetUs = this.spec.sloUs - network.controlUs - network.responseUs - 2 * this.decisionUs;
     const { perUs } = this.rate;
     const size = targetSize(this.fastUs, this.spec.sloUs, budgetUs, network.dataUsPerRequest, perUs);
+    this.largest = size;
     return this.plus === null ? size : this.plus.target(this.fastUs, size, perUs, this.rate.dispersion);
   }
 }

@@ -94,7 +94,7 @@ export class LivePipeline implements FlowDriver {
     this.health = new StepHealth(spec.client.name, host.clock, host.log);
     this.runs = new ModuleRuns(spec, times, losses, this.health, host);
     this.defaults = spec.modules.map(defaultsOf);
-    this.budgets = new Budgets(pipeline, spec.budget, this.runs);
+    this.budgets = new Budgets(pipeline, spec.budget, this.runs, spec.client.sloUs ?? 0);
   }
 
   /** Requests that have not ended, or of which a part has not. */

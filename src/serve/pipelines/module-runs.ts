@@ -86,6 +86,9 @@ export class ModuleRuns implements ModuleTimes {
   readonly plannedUs = (module: number): number =>
     this.stepUs(module) ?? this.times.plannedUs?.(module) ?? this.times.leastUs(module);
 
+  readonly staggeredUs = (module: number, sloUs: number): number =>
+    this.stepUs(module) ?? this.times.staggeredUs?.(module, sloUs) ?? this.times.leastUs(module);
+
   readonly togetherUs = (module: number, count: number): number => {
     const stepUs = this.stepUs(module);
     if (stepUs !== undefined) return togetherUs(count, this.threads, 1, () => stepUs);

@@ -7,7 +7,7 @@ import { ModelFileError } from "../../config/server/model-file.js";
 import type { ReadPipeline } from "../../config/server/pipelines/pipeline-file.js";
 import { resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
 import { type PipelineSpec, runOf } from "../../config/server/pipelines/served-pipeline.js";
-import { plannedBatch } from "../../core/latency/planned-batch.js";
+import { plannedBatch, staggeredUs } from "../../core/latency/planned-batch.js";
 import type { ModuleTimes } from "../../system/budget.js";
 import { columnOf } from "../../system/module-states.js";
 import { togetherUs } from "../../system/part-work.js";
@@ -203,6 +203,8 @@ export class PipelineTable implements PipelineView {
       leastUs: (module) => timeUs(module, (table) => table[1]!),
       plannedUs: (module) =>
         timeUs(module, (table, { sloUs }) => table[plannedBatch(table, table.length - 1, sloUs ?? 0)]!),
+      staggeredUs: (module, forUs) =>
+        timeUs(module, (table, { sloUs }, count) => staggeredUs(table, table.length - 1, sloUs ?? forUs, count)),
       isSingle: (module) => modelOf(module).spec.batchSizeMax <= 1,
       togetherUs: (module, parts) =>
         timeUs(module, (table, _, count) => togetherUs(parts, count, table.length - 1, (size) => table[size]!)),

@@ -74,19 +74,21 @@ export function cumulated(weights: readonly number[]): Float64Array {
 
 /** @param times and @param lengthsUs by model, see ModuleTimes. */
 export const budgetsOf = (
-  { modules, budget }: ExpandedPipeline,
+  { modules, budget, sloUs }: ExpandedPipeline,
   times: ModuleTimes,
   lengthsUs?: NonNullable<ModuleTimes["lengthsUs"]>,
 ): Budgets => {
-  const { leastUs, plannedUs, togetherUs, isSingle } = times;
+  const { leastUs, plannedUs, staggeredUs, togetherUs, isSingle } = times;
   const modelOf = (module: number): number => modules[module]!.model;
-  return new Budgets(new Pipeline(modules), budget, {
+  const ofModules: ModuleTimes = {
     leastUs: (module) => leastUs(modelOf(module)),
     ...(plannedUs && { plannedUs: (module) => plannedUs(modelOf(module)) }),
+    ...(staggeredUs && { staggeredUs: (module, forUs) => staggeredUs(modelOf(module), forUs) }),
     ...(togetherUs && { togetherUs: (module, count) => togetherUs(modelOf(module), count) }),
     ...(lengthsUs && { lengthsUs: (module, frame, foresees) => lengthsUs(modelOf(module), frame, foresees) }),
     ...(isSingle && { isSingle: (module) => isSingle(modelOf(module)) }),
-  });
+  };
+  return new Budgets(new Pipeline(modules), budget, ofModules, sloUs);
 };
 
 /**

@@ -7,7 +7,7 @@ import type { SharedLoad } from "../shared-load.js";
 import { staggeredCostUs } from "../target-size.js";
 import type { WindowRules } from "../window-queue.js";
 import { Stage } from "./stage.js";
-import { PLAIN_WAYS, WAYS } from "./ways.js";
+import { OWN_WAY, PLAIN_WAYS, WAYS } from "./ways.js";
 
 /** A rehearsal is of so many arrivals at the least and at the most, and of this many times the longest SLO between. */
 const ROWS_MIN = 64;
@@ -160,6 +160,12 @@ export class Rehearsal {
   /** The queue was sent a request. */
   heard(key: QueueKey, request: RequestHandle, at: number): void {
     if (!this.isAsked) return;
+    if (this.goesOn(key, request)) {
+      this.isAsked = false;
+      this.way = OWN_WAY;
+      this.serve(at);
+      return;
+    }
     if (this.count > 0 && !this.isRecording) this.play(at);
     else if (this.isRecording) this.record(key, request, at);
     else if (at >= this.restUntil) {
@@ -170,6 +176,17 @@ export class Rehearsal {
       this.offeredBefore = this.offered;
       this.record(key, request, at);
     }
+  }
+
+  /**
+   * The only queue's requests go on to later modules of a pipeline, and are handed on as soon as can be: a stage, where nothing follows, knows no
+   * reason for that. What is on then stays until there are other queues.
+   */
+  private goesOn(key: QueueKey, request: RequestHandle): boolean {
+    const { members } = this;
+    if (members.size > 1 || members.get(key)?.own.plus?.handOn !== true) return false;
+    const { requests } = this.core!;
+    return requests.dueAt[request]! < requests.latestEndAt[request]!;
   }
 
   /** A batch of the queue ended. Counted while arrivals are written down: as much as was earned on a stage. */

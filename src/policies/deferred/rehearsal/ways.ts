@@ -45,3 +45,6 @@ export const WAYS: readonly Way[] = [
 
 /** Those that need no kinds, which come first. */
 export const PLAIN_WAYS = WAYS.filter(({ needsKinds }) => !needsKinds).length;
+
+/** As queues are configured. */
+export const OWN_WAY = WAYS.findIndex(({ name }) => name === "own");
