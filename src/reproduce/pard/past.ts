@@ -1,20 +1,21 @@
 import { type Experiment, pick } from "../experiment.js";
 import { APPLICATIONS } from "./applications.js";
-import { casesOf, formatRates, held, LOST, right, runOfSystem } from "./presentation.js";
+import { casesOf, formatRates, held, LOST, percent, right, runOfSystem } from "./presentation.js";
 import { type Case, describeRun, formatPercent, measured, planned, runOf, workloadOf } from "./runs.js";
-import { AUTO, OURS, PARD } from "./systems.js";
+import { PARD, PARD_STAGGERED, PLUS, PLUS_PARTS } from "./systems.js";
 import { tracesOf } from "./trace-files.js";
 
 /** So much apart are equal. */
 const EQUAL = 0.002;
-const ALL = [PARD, ...OURS];
+const ALL = [PARD, PLUS, ...PLUS_PARTS, PARD_STAGGERED];
+const SHOWN = [PARD, PLUS];
 const BOUND = "bound";
 
 export const past: Experiment = {
   name: "pard/past",
-  title: "Past PARD: the default in every module",
+  title: "Past PARD: pipeline+, the default in every module, and its parts",
   about:
-    "The twelve workloads, workers by peak: PARD, `auto` and `deferred`, each told a share of the time that is left (the default) or PARD's forecast, beside a bound on any scheduler: in each module, what its workers can do at all.",
+    "The twelve workloads, workers by peak: PARD, and `auto` told what later modules take when they are full (`budget: staggered`; together pipeline+); without one of its parts or told otherwise, and PARD told the same; beside a bound on any scheduler: in each module, what its workers can do at all.",
   plan(size, dataDir) {
     const traces = tracesOf(dataDir);
     const run = runOf(size);
@@ -36,6 +37,9 @@ export const past: Experiment = {
           bound: runsOf[0]!.result.bound!,
           dropOf: (system: (typeof ALL)[number]) => runOfSystem(runsOf, system).result.drop_rate.mean,
         }));
+        const distance = (system: (typeof ALL)[number]): number =>
+          each.reduce((sum, { dropOf, bound }) => sum + Math.max(0, dropOf(system) - bound.mean), 0);
+        const left = distance(PLUS) / distance(PARD);
         const full = each.filter(({ at }) => at.load === 1);
         return {
           tables: [
@@ -54,30 +58,41 @@ export const past: Experiment = {
             {
               kind: "bars",
               id: "pard-past",
-              title: "Drop rate of PARD, of the default, and of no scheduler",
+              title: "Drop rate of PARD, of pipeline+, and of no scheduler",
               caption: "Workers by peak, load 1.",
               groups: full.map(({ at }) => workloadOf(at)),
               y: LOST,
-              series: [...ALL.map(({ name }) => ({ name })), { name: BOUND }],
+              series: [...SHOWN.map(({ name }) => ({ name })), { name: BOUND }],
               rows: full.flatMap(({ at, dropOf, bound }) => [
-                ...ALL.map((system) => ({ group: workloadOf(at), series: system.name, y: dropOf(system) })),
+                ...SHOWN.map((system) => ({ group: workloadOf(at), series: system.name, y: dropOf(system) })),
                 { group: workloadOf(at), series: BOUND, y: bound.mean },
               ]),
             },
           ],
           findings: [
             held(
-              `the default drops no more than PARD (${100 * EQUAL} points apart are equal)`,
-              each.map(({ name, dropOf }) => ({ name, holds: dropOf(AUTO) <= dropOf(PARD) + EQUAL })),
+              `pipeline+ drops no more than PARD (${100 * EQUAL} points apart are equal)`,
+              each.map(({ name, dropOf }) => ({ name, holds: dropOf(PLUS) <= dropOf(PARD) + EQUAL })),
             ),
             held(
-              "where PARD is more than that above the bound, the default is at most half as far from it",
+              "where PARD is more than that above the bound, pipeline+ is at most half as far from it",
               each
                 .filter(({ dropOf, bound }) => dropOf(PARD) > bound.mean + EQUAL)
                 .map(({ name, dropOf, bound }) => ({
                   name,
-                  holds: dropOf(AUTO) - bound.mean <= (dropOf(PARD) - bound.mean) / 2,
+                  holds: dropOf(PLUS) - bound.mean <= (dropOf(PARD) - bound.mean) / 2,
                 })),
+            ),
+            {
+              promise: "of PARD's distance to the bound pipeline+ leaves, over all cases, at most half",
+              found: percent(left),
+              holds: left <= 0.5,
+            },
+            ...PLUS_PARTS.map((part) =>
+              held(
+                `pipeline+ drops no more than with ${part.name}`,
+                each.map(({ name, dropOf }) => ({ name, holds: dropOf(PLUS) <= dropOf(part) + EQUAL })),
+              ),
             ),
           ],
           notes: [],

@@ -33,14 +33,17 @@ export const NAIVE = systemOf("Naive", "naive", {}, "whole");
 
 export const SYSTEMS: readonly PipelineSystem[] = [PARD, NEXUS, CLIPPER, NAIVE];
 
-/** What Rubato has by default in every module, and its way of telling a module of the others; and the same told PARD's forecast. */
-export const AUTO = systemOf("auto", "auto", {}, "share");
-export const AUTO_FORECAST = systemOf("auto, forecast", "auto", {}, "forecast");
-/** Symphony's policy, likewise. */
-export const DEFERRED = systemOf("deferred", "deferred", {}, "share");
-export const DEFERRED_FORECAST = systemOf("deferred, forecast", "deferred", {}, "forecast");
-
-export const OURS: readonly PipelineSystem[] = [AUTO, AUTO_FORECAST, DEFERRED, DEFERRED_FORECAST];
+/** What Rubato has by default in every module, and its way of telling a module of the others ("pipeline+"). */
+export const PLUS = systemOf("pipeline+", "auto", {}, "staggered");
+/** The same without one of its parts, or told otherwise. */
+export const PLUS_PARTS: readonly PipelineSystem[] = [
+  systemOf("budget: share", "auto", {}, "share"),
+  systemOf("budget: forecast", "auto", {}, "forecast"),
+  systemOf("hand_on: false", "auto", { hand_on: false }, "staggered"),
+  systemOf("backlog_target: false", "auto", { backlog_target: false }, "staggered"),
+];
+/** What others get by telling modules alone. */
+export const PARD_STAGGERED = pardWith("PARD, staggered", "staggered");
 
 /** Table 1, and §5.3's instant, in its order. */
 export const ABLATIONS: readonly PipelineSystem[] = [

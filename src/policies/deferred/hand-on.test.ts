@@ -1,0 +1,77 @@
+/** What `auto` does for requests that go on to later modules of a pipeline, each part alone, in short simulations. */
+import { describe, expect, it } from "vitest";
+import { loadScenarioFrom } from "../../config/scenario/scenario.js";
+import { sourceOf } from "../../config/source.js";
+import type { Report } from "../../measure/report.js";
+import { simulate } from "../../sim/simulate.js";
+
+const fields = {
+  duration_s: 8,
+  warmup_s: 1,
+  groups: [
+    { name: "a", accelerators: 4 },
+    { name: "b", accelerators: 2 },
+  ],
+  models: [
+    { name: "a", group: "a", profile: { alpha_ms: 5, beta_ms: 20 }, slo_ms: 200, batch_max: 16 },
+    { name: "b", group: "b", profile: { alpha_ms: 2, beta_ms: 6 }, slo_ms: 80, batch_max: 16 },
+  ],
+  pipelines: [
+    {
+      name: "p",
+      slo_ms: 280,
+      modules: [
+        { id: 0, name: "a", pres: [], subs: [1] },
+        { id: 1, name: "b", pres: [0], subs: [] },
+      ],
+    },
+  ],
+};
+const CALM = { arrivals: { process: "poisson", rate_rps: 300 } };
+/** A second at half as much again as a's 640 requests/s, after a quiet one. */
+const BURSTS = {
+  arrivals: {
+    process: "poisson",
+    steps: [0, 1, 2, 3, 4, 5, 6, 7].map((at) => ({ at_s: at, rate_rps: at % 2 === 0 ? 150 : 960 })),
+  },
+};
+
+function run(arrivals: object, policyOptions: Readonly<Record<string, unknown>>): Report {
+  const scenario = loadScenarioFrom(sourceOf({ ...fields, ...arrivals }, "parts"));
+  return simulate(scenario, { policy: "auto", policyOptions, seed: 1 });
+}
+
+const medianMs = (report: Report): number => report.latency_ms.p50!;
+
+describe("requests that go on to later modules", () => {
+  it("wait for no larger batch beside idle accelerators, and are not rehearsed", () => {
+    const own = { hand_on: false, rehearse: false, backlog_target: false };
+    const handed = run(CALM, { backlog_target: false });
+    expect(medianMs(handed)).toBeLessThan(0.8 * medianMs(run(CALM, own)));
+    // What its stages would say is no matter for a: with and without them it does the same.
+    expect(handed.per_module["p/a"]).toEqual(run(CALM, { backlog_target: false, rehearse: false }).per_module["p/a"]);
+  });
+
+  it("in a burst make no small batches for who came first", () => {
+    const lost = (backlog: boolean): number => 1 - run(BURSTS, { backlog_target: backlog }).finish_rate;
+    expect(lost(true)).toBeLessThan(lost(false) - 0.01);
+  });
+
+  it("share an accelerator as ever: nothing is handed on at the cost of another model", () => {
+    const shared = { groups: undefined, accelerators: 6, models: fields.models.map(({ group: _, ...model }) => model) };
+    const off = { hand_on: false, backlog_target: false };
+    const rate = { arrivals: { process: "poisson", rate_rps: 700 } };
+    expect(run({ ...shared, ...rate }, {})).toEqual(run({ ...shared, ...rate }, off));
+  });
+
+  it("no pipeline: nothing of it changes anything", () => {
+    const alone = {
+      groups: undefined,
+      pipelines: undefined,
+      accelerators: 4,
+      models: [{ name: "a", profile: { alpha_ms: 5, beta_ms: 20 }, slo_ms: 200 }],
+      ...BURSTS,
+    };
+    expect(run(alone, {})).toEqual(run(alone, { hand_on: false, backlog_target: false }));
+  });
+});

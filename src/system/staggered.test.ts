@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { staggeredUs } from "../core/latency/planned-batch.js";
+import { Budgets, type ModuleTimes } from "./budget.js";
+import { Pipeline } from "./pipeline.js";
+
+const CHAIN = new Pipeline([
+  { id: 0, name: "a", pres: [], subs: [1] },
+  { id: 1, name: "b", pres: [0], subs: [2] },
+  { id: 2, name: "c", pres: [1], subs: [] },
+]);
+const SLO_US = 300_000;
+/** l(1) = 10 ms each; in turn 20, 40, 60 ms. */
+const TIMES: ModuleTimes = { leastUs: () => 10_000, staggeredUs: (module) => 20_000 * (module + 1) };
+
+describe("staggered execution", () => {
+  /** l(b) = 5 + 5 b ms. */
+  const execUs = Float64Array.from({ length: 10 }, (_, size) => 5000 + 5000 * size);
+
+  it("is of the largest batch that accelerators sustain in turn, and half of a turn's wait for one", () => {
+    // 4: l(b) * 1.25 <= 50 ms is l(7) = 40. 1: l(b) * 2 <= 50 is l(4) = 25.
+    expect(staggeredUs(execUs, 8, 50_000, 4)).toBe(45_000);
+    expect(staggeredUs(execUs, 8, 50_000, 1)).toBe(37_500);
+  });
+
+  it("is of the largest batch that there is, one request at the least, and as much longer as accelerators are slower", () => {
+    expect(staggeredUs(execUs, 3, 1e9, 4)).toBe(22_500);
+    expect(staggeredUs(execUs, 8, 0, 4)).toBe(11_250);
+    expect(staggeredUs(execUs, 3, 1e9, 4, 2)).toBe(45_000);
+  });
+});
+
+describe("budget: staggered", () => {
+  const budgets = new Budgets(CHAIN, "staggered", TIMES, SLO_US);
+  const dueBy = (module: number, at: number): number => budgets.dueBy(module, at, SLO_US, 0);
+
+  it("a module has all but what later modules take when they are full", () => {
+    expect(dueBy(0, 0)).toBe(200_000);
+    expect(dueBy(1, 60_000)).toBe(240_000);
+    expect(dueBy(2, 240_000)).toBe(SLO_US);
+  });
+
+  it("but its share where that is more: who is late is not refused for it", () => {
+    // 90 ms are left for three modules that take 10 ms each alone.
+    expect(dueBy(0, 210_000)).toBe(240_000);
+    expect(dueBy(1, 250_000)).toBe(275_000);
+  });
+
+  it("tells what is planned for where the model promises nothing: the module's share of the promise", () => {
+    const told: number[] = [];
+    new Budgets(CHAIN, "staggered", { ...TIMES, staggeredUs: (_, sloUs) => told.push(sloUs) }, SLO_US);
+    expect(told).toEqual([100_000, 100_000, 100_000]);
+  });
+
+  it("follows times that change, and knows no more than l(1) where nothing else is said", () => {
+    const other = new Budgets(CHAIN, "staggered", { leastUs: () => 10_000 }, SLO_US);
+    expect(other.dueBy(0, 0, SLO_US, 0)).toBe(280_000);
+    other.retimed(TIMES);
+    expect(other.dueBy(0, 0, SLO_US, 0)).toBe(200_000);
+  });
+
+  it("in a fan-out reserves what all parts that come together take, and to a module without batches gives what need not follow", () => {
+    const parted = new Pipeline([
+      { id: 0, name: "a", pres: [], subs: [1], fansOut: true },
+      { id: 1, name: "b", pres: [0], subs: [2] },
+      { id: 2, name: "c", pres: [1], subs: [], joins: true },
+    ]);
+    const frames = { aroundOf: () => 0, togetherOf: () => 8 };
+    const together = { ...TIMES, togetherUs: (_: number, count: number) => 2_000 * count };
+    const due = (times: ModuleTimes): number =>
+      new Budgets(parted, "staggered", times, 900_000).dueBy(1, 0, 900_000, 0, 1, frames);
+    // c is one again: 60 ms in turn.
+    expect(due(together)).toBe(900_000 - 60_000);
+    expect(due({ ...together, isSingle: (module) => module === 1 })).toBe(900_000 - 10_000);
+  });
+});
