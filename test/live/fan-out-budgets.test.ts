@@ -78,7 +78,7 @@ policy: eager
   return report.finish_rate;
 }
 
-test.each(["share", "measured", "split", "worst", "whole"])(
+test.each(["share", "staggered", "measured", "split", "worst", "whole"])(
   "%s: 200 parts of a step of 1 ms before a model of 9 are in time",
   async (rule) => {
     const { reply, afterUs } = await live(1, rule);
