@@ -31,6 +31,8 @@ const PARTS = {
   marginalEarly: false,
   rehearse: false,
   byApp: false,
+  handOn: false,
+  backlogTarget: false,
 };
 /** Symphony's ResNet50 (Table 2). */
 const RESNET = linearTable(1053, 5072, 18);
