@@ -1,5 +1,6 @@
 /** What modules of a pipeline say of themselves, in a scenario and in a model repository alike (PARD: name, id, pres, subs). */
 import { z } from "zod";
+import { EXECUTIONS, JOINS, WAYS } from "../system/ahead/ahead.js";
 import { BUDGET_DEFAULTS, BUDGET_RULES, type BudgetSpec, ESTIMATES } from "../system/budget.js";
 import { MODULES_MAX, type ModuleSpec } from "../system/pipeline.js";
 import { nameSchema } from "./scenario/name.js";
@@ -44,6 +45,26 @@ export const budgetField = z
         .describe(
           "forecast: part of requests whose waits in batches of later modules are at most what is reckoned with. 0: no wait; 1: whole executions.",
         ),
+      executions: z
+        .enum(EXECUTIONS)
+        .default(BUDGET_DEFAULTS.executions)
+        .describe(
+          "forecast: mean: a later module takes its mean execution time; distribution: lambda is of executions and waits together, as both were.",
+        ),
+      ways: z
+        .enum(WAYS)
+        .default(BUDGET_DEFAULTS.ways)
+        .describe(
+          "forecast, where a module branches: longest: a request takes the way that takes longest; learnt: each of those that are still before it, as " +
+            "often as requests of its app took them within window_s.",
+        ),
+      joins: z
+        .enum(JOINS)
+        .default(BUDGET_DEFAULTS.joins)
+        .describe(
+          "forecast, where requests make parts: one: all take as long as one; slowest: as long as the slowest of as many as there are, or, before " +
+            "they are made, as there were within window_s.",
+        ),
       window_s: z
         .int()
         .min(1)
@@ -87,8 +108,8 @@ export type WrittenBudget = z.output<typeof budgetField>;
 
 export function budgetSpec(written: WrittenBudget): BudgetSpec {
   if (typeof written === "string") return { ...BUDGET_DEFAULTS, rule: written };
-  const { rule, lambda, window_s: windowS, estimates, alpha, threshold_ms: thresholdMs } = written;
-  return { rule, lambda, windowS, estimates, alpha, thresholdUs: Math.round(thresholdMs * 1000) };
+  const { window_s: windowS, threshold_ms: thresholdMs, ...rest } = written;
+  return { ...rest, windowS, thresholdUs: Math.round(thresholdMs * 1000) };
 }
 
 interface WrittenModule extends Omit<z.output<z.ZodObject<typeof moduleFields>>, "subs"> {

@@ -6,16 +6,17 @@ import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { RequestHandle, RequestTable } from "../core/tables/request-table.js";
 import type { OutcomeCollector } from "../measure/collector.js";
 import { PipelineAccounts } from "../measure/pipeline-accounts.js";
+import { RequestClasses } from "../system/ahead/request-classes.js";
 import type { ModuleTimes } from "../system/budget.js";
 import type { Flow, FlowRequest, Part } from "../system/flow.js";
 import { togetherUs } from "../system/part-work.js";
 import { Pipeline } from "../system/pipeline.js";
 import { type PipelineDriver, System } from "../system/system.js";
 import { accountRows } from "./account-rows.js";
-import { Draws, pick } from "./draws.js";
 import type { EventLines, EventMember } from "./event-lines.js";
 import { aloneUs } from "./llm/token-engine.js";
 import type { TokenLengths } from "./llm/token-lengths.js";
+import { PipelineDraws } from "./pipeline-draws.js";
 import type { TrueTimes } from "./true-times.js";
 
 /** Requests of one pipeline and parts of them at a time, far above what deadlines let live. */
@@ -189,7 +190,8 @@ class SimulatedPipeline implements PipelineDriver {
   private readonly truth: TrueTimes | null;
   private readonly row: number;
   private readonly firstModule: number;
-  private readonly draws: readonly Draws[];
+  private readonly draws: PipelineDraws;
+  private readonly classes = new RequestClasses();
 
   constructor(
     pipeline: ExpandedPipeline,
@@ -208,13 +210,14 @@ class SimulatedPipeline implements PipelineDriver {
     this.row = row;
     this.firstModule = firstModule;
     this.accounts = new PipelineAccounts(collector, row, firstModule, pipeline.modules.length);
-    this.draws = pipeline.modules.map(({ name }) => new Draws(seed, `ways/${pipeline.name}/${name}`));
+    this.draws = new PipelineDraws(pipeline, seed);
   }
 
   enter(tag: number, at: number): void {
     const { name, sloUs } = this.pipeline;
     this.lines?.arrived(name, tag, at, at + sloUs);
-    if (this.flow.enter(tag, at, at + sloUs, at) >= 0) return;
+    const kind = this.classes.classOf(this.draws.appOf(tag), at);
+    if (this.flow.enter(tag, at, at + sloUs, at, kind) >= 0) return;
     this.lines?.ended(name, { request: tag }, DROPPED, DROP_QUEUE_FULL, at);
     this.collector.end(this.row, DROPPED, DROP_QUEUE_FULL, at, -1, at);
   }
@@ -273,12 +276,11 @@ class SimulatedPipeline implements PipelineDriver {
   }
 
   partsOf(request: FlowRequest, module: number, path: number): number {
-    const { counts, cumulative } = this.pipeline.modules[module]!.parts!;
-    return counts[pick(cumulative, this.drawn(request, module, path))]!;
+    return this.draws.partsOf(module, this.flow.tag[request]!, path);
   }
 
   branchOf(request: FlowRequest, module: number, path: number): number {
-    return pick(this.pipeline.modules[module]!.ways!, this.drawn(request, module, path));
+    return this.draws.wayOf(module, this.flow.tag[request]!, path);
   }
 
   requestEnded(request: FlowRequest, outcome: number, reason: number, _module: number, at: number): void {
@@ -292,10 +294,5 @@ class SimulatedPipeline implements PipelineDriver {
 
   requestEntered(request: FlowRequest): void {
     this.accounts.opened(request);
-  }
-
-  /** By the number that the request arrived with: the same under every policy. */
-  private drawn(request: FlowRequest, module: number, path: number): number {
-    return this.draws[module]!.uniform(this.flow.tag[request]!, path);
   }
 }

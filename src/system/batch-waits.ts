@@ -1,4 +1,6 @@
 /** How long a request will wait in batches of several modules together (PARD §4.2, "Batch wait estimation"). */
+
+import { select } from "./ahead/select.js";
 import type { BoardRow } from "./board.js";
 import { columnOf, WAIT_QUANTILES } from "./module-states.js";
 import { seededUniform } from "./seeded-uniform.js";
@@ -55,27 +57,4 @@ export class BatchWaits {
     }
     return select(sums, Math.min(SAMPLES - 1, Math.floor(lambda * SAMPLES)));
   }
-}
-
-/** Hoare's selection. @returns the value of this rank from 0; the order of `values` is lost. */
-function select(values: Float64Array, rank: number): number {
-  let low = 0;
-  let high = values.length - 1;
-  while (low < high) {
-    const pivot = values[(low + high) >> 1]!;
-    let left = low;
-    let right = high;
-    while (left <= right) {
-      while (values[left]! < pivot) left++;
-      while (values[right]! > pivot) right--;
-      if (left > right) break;
-      const swapped = values[left]!;
-      values[left++] = values[right]!;
-      values[right--] = swapped;
-    }
-    if (rank <= right) high = right;
-    else if (rank >= left) low = left;
-    else return values[rank]!;
-  }
-  return values[rank]!;
 }

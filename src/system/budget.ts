@@ -1,6 +1,7 @@
 /** What the queue of a module must reach: the part of a pipeline's one deadline that is its own. */
+import { AHEAD_DEFAULTS, type AheadOptions } from "./ahead/ahead.js";
 import type { Board } from "./board.js";
-import { Forecast } from "./forecast.js";
+import { Forecast, type RequestFrames } from "./forecast.js";
 import { columnOf, WINDOW_INTERVALS } from "./module-states.js";
 import { Overload } from "./overload.js";
 import { type PartFrames, PartWork, type Work } from "./part-work.js";
@@ -47,9 +48,9 @@ export type BudgetRule = (typeof BUDGET_RULES)[number];
 export const ESTIMATES = ["profiles", "recent", "foreseen"] as const;
 export type Estimates = (typeof ESTIMATES)[number];
 
-export interface BudgetSpec {
+/** forecast: lambda as in ForecastOptions, and AheadOptions. */
+export interface BudgetSpec extends AheadOptions {
   readonly rule: BudgetRule;
-  /** forecast: see ForecastOptions. */
   readonly lambda: number;
   /** forecast, durations, worst, overload: seconds that what modules say is measured over. */
   readonly windowS: number;
@@ -62,6 +63,7 @@ export interface BudgetSpec {
 
 /** PARD §4.2; of oc the setting for its wiki trace (§5.3). */
 export const BUDGET_DEFAULTS: Omit<BudgetSpec, "rule"> = {
+  ...AHEAD_DEFAULTS,
   lambda: 0.1,
   windowS: WINDOW_INTERVALS,
   estimates: "profiles",
@@ -135,7 +137,7 @@ export class Budgets {
     this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
     this.reserved = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.reserveUs[module]!));
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
-    const { rule, lambda, alpha, thresholdUs } = this.spec;
+    const { rule, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
     this.leastBeforeUs = this.along("pres", this.leastOwnUs);
@@ -144,7 +146,7 @@ export class Budgets {
     this.afterUs = this.along("subs", this.ownUs);
     this.beforeUs = this.along("pres", this.ownUs);
     this.reserve();
-    this.forecast = rule === "forecast" ? new Forecast(pipeline, this.leastOwnUs, { lambda, seed: SEED }) : null;
+    this.forecast = rule === "forecast" ? new Forecast(pipeline, this.leastOwnUs, { ...this.spec, seed: SEED }) : null;
     this.overload = rule === "overload" ? new Overload(pipeline, alpha, thresholdUs) : null;
   }
 
@@ -188,7 +190,7 @@ export class Budgets {
     deadline: number,
     arrivalAt: number,
     frame = 0,
-    frames: PartFrames | null = null,
+    frames: RequestFrames | null = null,
   ): number {
     switch (this.spec.rule) {
       case "whole":
@@ -196,7 +198,7 @@ export class Budgets {
       case "rest":
         return deadline - this.leastAfterUs[module]!;
       case "forecast":
-        return Math.floor(deadline - this.forecast!.afterUs[module]! - this.beyondLeastUs(module, frame));
+        return Math.floor(deadline - this.forecast!.of(module, frame, frames) - this.beyondLeastUs(module, frame));
       case "durations":
         return Math.floor(deadline - this.afterUs[module]!);
       case "split":

@@ -55,6 +55,8 @@ export class Flow {
   tag: Float64Array;
   arrivalAt: Float64Array;
   deadline: Float64Array;
+  /** By request: its class (RequestClasses). */
+  private kind: Int32Array;
   private readonly driver: FlowDriver;
   private readonly width: number;
   private readonly framesMax: number;
@@ -94,6 +96,7 @@ export class Flow {
     this.tag = new Float64Array(capacity);
     this.arrivalAt = new Float64Array(capacity);
     this.deadline = new Float64Array(capacity);
+    this.kind = new Int32Array(capacity);
     this.root = new Int32Array(capacity);
     this.around = new Int32Array(capacity);
     this.following = new Int32Array(capacity);
@@ -150,18 +153,24 @@ export class Flow {
     return this.together[frame]!;
   }
 
+  /** Class of the frame's request. */
+  classOf(frame: number): number {
+    return this.kind[this.root[frame]!]!;
+  }
+
   /** Its request has not ended: its end will count. */
   isAwaited(part: Part): boolean {
     return this.hasEnded[this.requestOf(part)] === 0;
   }
 
-  /** A request arrived. @returns its number, or -1: there is no room, it has not entered. */
-  enter(tag: number, arrivalAt: number, deadline: number, at: number): FlowRequest {
+  /** A request arrived. @param kind its class. @returns its number, or -1: there is no room, it has not entered. */
+  enter(tag: number, arrivalAt: number, deadline: number, at: number, kind = 0): FlowRequest {
     const request = this.addFrame(-1, 0, 0, 1);
     if (request < 0) return -1;
     this.tag[request] = tag;
     this.arrivalAt[request] = arrivalAt;
     this.deadline[request] = deadline;
+    this.kind[request] = kind;
     this.hasEnded[request] = 0;
     this.liveCount++;
     this.hold(request);
@@ -374,6 +383,7 @@ export class Flow {
     this.tag = wider(this.tag, capacity);
     this.arrivalAt = wider(this.arrivalAt, capacity);
     this.deadline = wider(this.deadline, capacity);
+    this.kind = wider(this.kind, capacity);
     this.root = wider(this.root, capacity);
     this.around = wider(this.around, capacity);
     this.following = wider(this.following, capacity);

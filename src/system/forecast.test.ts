@@ -131,7 +131,7 @@ describe("modules' states over a window", () => {
   };
 
   test("queueing is what is beyond one execution, and that of who was dropped; the last interval weighs most", () => {
-    const states = new ModuleStates(1, 2);
+    const states = new ModuleStates(1, { window: 2 });
     const part = (second: number, queueUs: number): void => {
       const endAt = second * STATE_INTERVAL_US + 500_000;
       states.came(0, second * STATE_INTERVAL_US);
@@ -152,6 +152,112 @@ describe("modules' states over a window", () => {
     states.look(3 * STATE_INTERVAL_US);
     expect([read(states, "delay_us"), read(states, "worst_us")]).toEqual([0, 1500]);
     expect([read(states, "wait_0"), read(states, "wait_16")]).toEqual([0, expect.closeTo(0.5, 1)]);
+  });
+});
+
+describe("what modules say of what lies ahead", () => {
+  /** 0 leads to 1 or 2; 3 makes parts of requests, which 4 joins. */
+  const PIPELINE = new Pipeline([
+    { id: 0, name: "fork", pres: [], subs: [1, 2], branches: true },
+    { id: 1, name: "short", pres: [0], subs: [3] },
+    { id: 2, name: "long", pres: [0], subs: [3] },
+    { id: 3, name: "parts", pres: [1, 2], subs: [4], fansOut: true },
+    { id: 4, name: "join", pres: [3], subs: [], joins: true },
+  ]);
+  const EXECS = [1000, 5000, 25_000, 8000, 2000];
+  const PARDS = { executions: "mean", ways: "longest", joins: "one" } as const;
+  const states = (): ModuleStates => {
+    const all = new ModuleStates(5, { window: 5, ways: PIPELINE.ways });
+    for (const [module, execUs] of EXECS.entries()) tell(all, module, execUs);
+    for (let request = 0; request < 40; request++) {
+      all.took(0, request % 2, request % 8 === 0 ? 1 - (request % 2) : request % 2);
+      all.made(3, request % 2 === 0 ? 0 : 16);
+    }
+    return all;
+  };
+  /** A request of the class, or a part of 16 of its. */
+  const framesOf = (kind: number) => ({
+    classOf: () => kind,
+    aroundOf: (frame: number) => frame - 1,
+    togetherOf: (frame: number) => (frame === 0 ? 1 : 16),
+  });
+  const budgetsWith = (options: Partial<BudgetSpec>): Budgets => {
+    const budgets = new Budgets(
+      PIPELINE,
+      { ...BUDGET_DEFAULTS, ...PARDS, ...options, rule: "forecast" },
+      { leastUs: () => LEAST_US },
+    );
+    published(states(), budgets);
+    return budgets;
+  };
+
+  const leftFor = (budgets: Budgets, module: number, kind: number, frame = 0): number =>
+    1_000_000 - budgets.dueBy(module, 0, 1_000_000, 0, frame, framesOf(kind));
+
+  test("the state planner is told of ways by class and of numbers of parts, and a class has its own budget", () => {
+    const row = states().board.blank();
+    const all = states();
+    all.look(STATE_INTERVAL_US);
+    all.board.read(0, 0, row);
+    // 20 of each class; class 0 took the short way 15 times, class 1 none but 0 of 20 times; all together 15 of 40.
+    expect(row.value(columnOf("way_0"))).toBeCloseTo((15 + (5 * 15) / 40) / 25, 9);
+    expect(row.value(columnOf("way_1"))).toBeCloseTo((5 * 15) / 40 / 25, 9);
+    all.board.read(3, 0, row);
+    expect([0, 2, 4, 6].map((index) => row.value(columnOf("parts_0") + index))).toEqual([0, 0, 16, 16]);
+    expect(row.value(columnOf("run_0") + 6)).toBeCloseTo(1, 1);
+    const budgets = budgetsWith({ ways: "learnt" });
+    expect(leftFor(budgets, 0, 0)).toBeLessThan(leftFor(budgets, 0, 1) - 9000);
+    expect(leftFor(budgets, 1, 0)).toBe(leftFor(budgets, 1, 1));
+    // Without the option all have the longest way.
+    const longest = budgetsWith({});
+    expect([leftFor(longest, 0, 0), leftFor(longest, 0, 1)]).toEqual(Array(2).fill(leftFor(longest, 0, 0)));
+    expect(leftFor(longest, 0, 0)).toBeGreaterThan(leftFor(budgets, 0, 1));
+  });
+
+  test("joins: a part is told of as many as there are; lambda 0 and 1 are without and with whole executions still", () => {
+    const inner = new Pipeline([
+      { id: 0, name: "parts", pres: [], subs: [1], fansOut: true },
+      { id: 1, name: "each", pres: [0], subs: [2] },
+      { id: 2, name: "join", pres: [1], subs: [], joins: true },
+    ]);
+    const of = (joins: "one" | "slowest", lambda = 0.1): number => {
+      const spec = { ...BUDGET_DEFAULTS, ...PARDS, joins, lambda, rule: "forecast" } as const;
+      const budgets = new Budgets(inner, spec, { leastUs: () => LEAST_US });
+      const all = new ModuleStates(3);
+      for (const module of [0, 1, 2]) tell(all, module, EXEC_US);
+      published(all, budgets);
+      return leftFor(budgets, 0, 0, 1);
+    };
+    // Of two even waits a tenth are up to sqrt(0.2); of the longest of 16 and one more up to 16 / 17 + 0.1.
+    expect(Math.abs(of("slowest") - of("one") - (16 / 17 + 0.1 - Math.sqrt(0.2)) * EXEC_US)).toBeLessThan(300);
+    expect(of("slowest", 0)).toBeGreaterThanOrEqual(2 * EXEC_US);
+    expect(of("slowest", 1)).toBeLessThanOrEqual(4 * EXEC_US + 1);
+    expect(of("one", 1)).toBe(4 * EXEC_US);
+  });
+
+  test("executions: three times that batches took are the quantiles of the row", () => {
+    const all = new ModuleStates(1);
+    for (const [runUs, parts] of [
+      [4000, 60],
+      [8000, 20],
+      [20_000, 20],
+    ] as const)
+      for (let part = 0; part < parts; part++) {
+        all.came(0, 0);
+        all.ran(0, 1, 900_000);
+        all.ended(0, FINISHED, 900_000 - runUs, 900_000 - runUs, 900_000);
+      }
+    all.look(STATE_INTERVAL_US);
+    const row = all.board.blank();
+    all.board.read(0, 0, row);
+    const meanUs = 0.6 * 4000 + 0.2 * 8000 + 0.2 * 20_000;
+    expect(row.value(columnOf("exec_us"))).toBeCloseTo(meanUs, 6);
+    const runs = Array.from({ length: 13 }, (_, index) => row.value(columnOf("run_0") + index) * meanUs);
+    // Twelfths: 0.6 of them are up to 7.2, 0.8 up to 9.6.
+    for (const [index, us] of runs.entries()) {
+      const expected = index <= 7 ? 4000 : index <= 9 ? 8000 : 20_000;
+      expect(Math.abs(us / expected - 1)).toBeLessThan(0.045);
+    }
   });
 });
 
@@ -217,7 +323,7 @@ describe("modules with batches of one, of which profiles tell little (PARD §7)"
       isSingle: (each) => each === 1,
       lengthsUs,
     });
-    const states = new ModuleStates(3, undefined, (each) => budgets.hasBatches(each));
+    const states = new ModuleStates(3, { hasBatches: (each) => budgets.hasBatches(each) });
     states.came(1, 0);
     states.ran(1, 1, 900_000);
     states.ended(1, FINISHED, 810_000, 840_000, 900_000, 30_000);

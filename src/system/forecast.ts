@@ -1,7 +1,10 @@
 /** What the modules after each will take of a request (PARD's State Planner, §4.2): L_sub of Eq. 3b. */
+import { AHEAD_DEFAULTS, Ahead, type AheadOptions } from "./ahead/ahead.js";
+import { DEFAULT_CLASS } from "./ahead/request-classes.js";
 import { BatchWaits } from "./batch-waits.js";
 import type { Board, BoardRow } from "./board.js";
 import { columnOf } from "./module-states.js";
+import type { PartFrames } from "./part-work.js";
 import type { Pipeline } from "./pipeline.js";
 
 /** Ways from a module to an end that are looked at; of more, the first found count, long modules first. */
@@ -10,7 +13,12 @@ const DELAY_US = columnOf("delay_us");
 const EXEC_US = columnOf("exec_us");
 const LENGTHS_US = columnOf("lengths_us");
 
-export interface ForecastOptions {
+/** Whose request a frame is, too. */
+export interface RequestFrames extends PartFrames {
+  classOf(frame: number): number;
+}
+
+export interface ForecastOptions extends Partial<AheadOptions> {
   /** Part of requests whose waits in later batches are at most what is reckoned; 0: none is reckoned; 1: whole executions. */
   readonly lambda: number;
   readonly seed: number;
@@ -23,6 +31,8 @@ export interface ForecastOptions {
  *
  * From Eq. 3b, of modules k+1 to N: the wait in module k is in the start that its broker plans. (The paper's example of four modules
  * has w_1 over all four.)
+ *
+ * Where requests differ in what is ahead of them and the options say how (AheadOptions), it is reckoned from samples in place of that; see Ahead.
  */
 export class Forecast {
   /** By module, µs. */
@@ -36,9 +46,11 @@ export class Forecast {
   private readonly execUs: Float64Array;
   /** Mean of those that `execUs` is of; 0: not known. */
   private readonly lengthsUs: Float64Array;
+  /** Null: the options are PARD's, or there is nothing that they are about. */
+  private readonly ahead: Ahead | null;
 
   /** @param leastUs least time of one request, by module. */
-  constructor(pipeline: Pipeline, leastUs: Float64Array, { lambda, seed }: ForecastOptions) {
+  constructor(pipeline: Pipeline, leastUs: Float64Array, { lambda, seed, ...more }: ForecastOptions) {
     this.lambda = lambda;
     this.leastUs = leastUs;
     this.paths = pathsOf(pipeline, leastUs);
@@ -47,6 +59,8 @@ export class Forecast {
     this.execUs = leastUs.slice();
     this.lengthsUs = new Float64Array(leastUs.length);
     this.afterUs = new Float64Array(leastUs.length);
+    const options = { ...AHEAD_DEFAULTS, ...more };
+    this.ahead = isSampled(pipeline, options) ? new Ahead(pipeline, leastUs, { ...options, lambda, seed }) : null;
     this.reckon();
   }
 
@@ -60,18 +74,30 @@ export class Forecast {
   /** The modules published. */
   published(states: Board, at: number): void {
     const row = states.blank();
-    for (const module of this.leastUs.keys()) this.told(module, states.read(module, at, row) === "fresh" ? row : null);
-    this.reckon();
+    const reader = this.ahead ?? this;
+    for (const module of this.leastUs.keys())
+      reader.told(module, states.read(module, at, row) === "fresh" ? row : null);
+    reader.reckon();
   }
 
-  private told(module: number, row: BoardRow | null): void {
+  /** Of a part that comes to the module. @param frame its own, of `frames`; null: nothing is known of it. */
+  of(module: number, frame: number, frames: RequestFrames | null): number {
+    if (this.ahead === null) return this.afterUs[module]!;
+    return this.ahead.afterUs(
+      module,
+      frames?.classOf(frame) ?? DEFAULT_CLASS,
+      frames === null ? 1 : siblings(frame, frames),
+    );
+  }
+
+  told(module: number, row: BoardRow | null): void {
     this.delayUs[module] = row === null ? 0 : row.value(DELAY_US);
     this.execUs[module] = row === null ? this.leastUs[module]! : row.value(EXEC_US);
     this.lengthsUs[module] = row === null ? 0 : row.value(LENGTHS_US);
     this.waits.told(module, row);
   }
 
-  private reckon(): void {
+  reckon(): void {
     for (const [module, paths] of this.paths.entries())
       this.afterUs[module] = paths.reduce((most, path) => Math.max(most, this.takesUs(path)), 0);
   }
@@ -90,6 +116,20 @@ export class Forecast {
     if (this.lambda === 0) return 0;
     return this.lambda === 1 ? execUs : this.waits.quantileUs(path, this.lambda);
   }
+}
+
+function isSampled({ modules }: Pipeline, { executions, ways, joins }: AheadOptions): boolean {
+  return (
+    executions === "distribution" ||
+    (ways === "learnt" && modules.some(({ branches }) => branches)) ||
+    (joins === "slowest" && modules.some(({ fansOut }) => fansOut))
+  );
+}
+
+/** Parts of the fan-out that the frame is one of, itself among them; 1: it is a request. */
+function siblings(frame: number, frames: RequestFrames): number {
+  const around = frames.aroundOf(frame);
+  return around < 0 ? 1 : frames.togetherOf(frame) / frames.togetherOf(around);
 }
 
 function pathsOf(pipeline: Pipeline, leastUs: Float64Array): number[][][] {

@@ -8,11 +8,17 @@
  * for it is that a batch is gathered while the one before runs, and that this takes as long as its own.
  */
 import { DROPPED, FINISHED } from "../core/outcome.js";
+import { BinCounts } from "./ahead/bin-counts.js";
+import { PARTS, TIMES_US, WAITS } from "./ahead/scales.js";
+import { WAY_NUMBERS, WayCounts } from "./ahead/way-counts.js";
 import { Board } from "./board.js";
-import { WaitCounts } from "./wait-counts.js";
 
 /** Quantiles of a wait in a batch, relative to its time, that a row holds: of 0 to 1 in equal steps. */
 export const WAIT_QUANTILES = 17;
+/** The same of how long batches run. */
+export const RUN_QUANTILES = 13;
+/** Quantiles of how many parts a request makes in a module that fans out: of the middles of as many equal parts of all requests. */
+export const PART_QUANTILES = 7;
 
 export const MODULE_COLUMNS = [
   // Of the last interval:
@@ -29,6 +35,10 @@ export const MODULE_COLUMNS = [
   "worst_us", // longest from coming to end
   ...Array.from({ length: WAIT_QUANTILES }, (_, index) => `wait_${index}` as const), // over exec_us
   "lengths_us", // mean time alone by their lengths (exec_us is theirs), 0 where they have none
+  ...Array.from({ length: RUN_QUANTILES }, (_, index) => `run_${index}` as const), // over exec_us
+  // Of the window, of requests that went on from here, or came here: -1 where nothing is known
+  ...Array.from({ length: WAY_NUMBERS }, (_, index) => `way_${index}` as const), // by class (WayCounts)
+  ...Array.from({ length: PART_QUANTILES }, (_, index) => `parts_${index}` as const),
 ] as const;
 type ModuleColumn = (typeof MODULE_COLUMNS)[number];
 export const columnOf = (column: ModuleColumn): number => MODULE_COLUMNS.indexOf(column);
@@ -52,13 +62,21 @@ const DELAY_US = 8;
 const WORST_US = 9;
 const LENGTHS_US = 10;
 const SUMS = 11;
+const WAIT = columnOf("wait_0");
+const LENGTHS = columnOf("lengths_us");
+const RUN = columnOf("run_0");
+const WAY = columnOf("way_0");
+const PART = columnOf("parts_0");
 
 export class ModuleStates {
   readonly board: Board;
   private readonly window: number;
   /** By interval of the window, then module. */
   private readonly sums: Float64Array;
-  private readonly waits: WaitCounts;
+  private readonly waits: BinCounts;
+  private readonly runs: BinCounts;
+  private readonly parts: BinCounts;
+  private readonly ways: WayCounts;
   /** The interval of the window that is counted. */
   private slot = 0;
   private readonly values = new Float64Array(MODULE_COLUMNS.length);
@@ -68,13 +86,26 @@ export class ModuleStates {
 
   private readonly hasBatches: (module: number) => boolean;
 
-  /** @param window intervals that what slides is of. @param hasBatches whether parts wait in the module for a batch. */
-  constructor(modules: number, window = WINDOW_INTERVALS, hasBatches: (module: number) => boolean = () => true) {
+  /**
+   * @param window intervals that what slides is of. @param ways of each module that branches, by module; 0: it does not.
+   * @param hasBatches whether parts wait in the module for a batch.
+   */
+  constructor(
+    modules: number,
+    {
+      window = WINDOW_INTERVALS,
+      ways = [],
+      hasBatches = () => true,
+    }: { window?: number; ways?: readonly number[]; hasBatches?: (module: number) => boolean } = {},
+  ) {
     this.hasBatches = hasBatches;
     this.board = new Board(modules, MODULE_COLUMNS, STALE_AFTER * STATE_INTERVAL_US);
     this.window = window;
     this.sums = new Float64Array(window * modules * SUMS);
-    this.waits = new WaitCounts(window * modules);
+    this.waits = new BinCounts(window * modules, WAITS);
+    this.runs = new BinCounts(window * modules, TIMES_US);
+    this.parts = new BinCounts(window * modules, PARTS);
+    this.ways = new WayCounts(ways, window);
   }
 
   /** A part came to its module. */
@@ -82,6 +113,16 @@ export class ModuleStates {
     if (Number.isNaN(this.endsAt)) this.endsAt = at + STATE_INTERVAL_US;
     this.look(at);
     this.sums[this.placeOf(this.slot, module) * SUMS + CAME]!++;
+  }
+
+  /** A request of the class went on by this way. */
+  took(module: number, kind: number, way: number): void {
+    this.ways.took(this.slot, module, kind, way);
+  }
+
+  /** A request made so many parts in a module that fans out. */
+  made(module: number, parts: number): void {
+    this.parts.add(this.placeOf(this.slot, module), parts);
   }
 
   /** A part ran in a batch of this size. */
@@ -117,6 +158,7 @@ export class ModuleStates {
     sums[first + LENGTHS_US]! += lengthsUs;
     sums[first + WORST_US] = Math.max(sums[first + WORST_US]!, at - cameAt);
     this.waits.add(place, runUs > 0 ? waitUs / runUs : 0);
+    this.runs.add(place, runUs);
   }
 
   /**
@@ -149,19 +191,20 @@ export class ModuleStates {
     values[5] = sums[first + SIZES]! / sums[first + RAN]!;
     values[6] = (1e6 * sums[first + CAME]!) / STATE_INTERVAL_US;
     this.slide(module);
+    this.ways.tell(module, this.slot, values, WAY);
     board.publish(module, values, this.endsAt);
   }
 
   /** What is of the whole window. */
   private slide(module: number): void {
-    const { sums, values, waits, window } = this;
+    const { sums, values, waits, runs, parts, window } = this;
     let all = 0;
     let givenUp = 0;
     let delayUs = 0;
     let runUs = 0;
     let worstUs = 0;
     let lengthsUs = 0;
-    waits.begin();
+    for (const counts of [waits, runs, parts]) counts.begin();
     for (let age = 0; age < window; age++) {
       const place = this.placeOf((this.slot - age + window) % window, module);
       const first = place * SUMS;
@@ -172,14 +215,18 @@ export class ModuleStates {
       runUs += weight * sums[first + RUN_US]!;
       worstUs = Math.max(worstUs, sums[first + WORST_US]!);
       lengthsUs += weight * sums[first + LENGTHS_US]!;
-      waits.include(place, weight);
+      for (const counts of [waits, runs, parts]) counts.include(place, weight);
     }
     values[7] = delayUs / (all + givenUp);
     values[8] = runUs / all;
     values[9] = worstUs;
     for (let index = 0; index < WAIT_QUANTILES; index++)
-      values[10 + index] = waits.quantile(index / (WAIT_QUANTILES - 1));
-    values[10 + WAIT_QUANTILES] = lengthsUs / all;
+      values[WAIT + index] = waits.quantile(index / (WAIT_QUANTILES - 1));
+    values[LENGTHS] = lengthsUs / all;
+    for (let index = 0; index < RUN_QUANTILES; index++)
+      values[RUN + index] = runs.quantile(index / (RUN_QUANTILES - 1)) / values[8];
+    for (let index = 0; index < PART_QUANTILES; index++)
+      values[PART + index] = parts.all === 0 ? -1 : parts.quantile((index + 0.5) / PART_QUANTILES);
   }
 
   /** The next interval is counted in place of the oldest. */
@@ -188,7 +235,8 @@ export class ModuleStates {
     const { rows } = this.board;
     const first = this.placeOf(this.slot, 0);
     this.sums.fill(0, first * SUMS, (first + rows) * SUMS);
-    this.waits.clear(first, first + rows);
+    for (const counts of [this.waits, this.runs, this.parts]) counts.clear(first, first + rows);
+    this.ways.clear(this.slot);
   }
 
   private placeOf(slot: number, module: number): number {

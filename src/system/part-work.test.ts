@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
 import { FINISHED } from "../core/outcome.js";
 import { Budgets, type ModuleTimes } from "./budget.js";
+import type { RequestFrames } from "./forecast.js";
 import { ModuleStates } from "./module-states.js";
-import { type PartFrames, togetherUs } from "./part-work.js";
+import { togetherUs } from "./part-work.js";
 import { Pipeline } from "./pipeline.js";
 
 /** 0 fans out, 1 follows in its parts, 2 fans those out again, 3 joins the inner ones, 4 the outer ones. */
@@ -14,7 +15,11 @@ const NESTED = new Pipeline([
   { id: 4, name: "all", pres: [3], subs: [], joins: true },
 ]);
 /** Frames 1 and 2: a part of 10, and a part of 20 in it. */
-const FRAMES: PartFrames = { aroundOf: (frame) => frame - 1, togetherOf: (frame) => [1, 10, 200, 3][frame]! };
+const FRAMES: RequestFrames = {
+  classOf: () => 0,
+  aroundOf: (frame) => frame - 1,
+  togetherOf: (frame) => [1, 10, 200, 3][frame]!,
+};
 const times: ModuleTimes = {
   leastUs: () => 100,
   togetherUs: (_, count) => togetherUs(count, 2, 4, (size) => 80 + 20 * size),
@@ -33,10 +38,12 @@ it("a share is by the work of all parts that come together, a fan-out that is st
   expect(dueBy(3, 1)).toBe(share(TEN, 100));
   expect(dueBy(4, 0)).toBe(1_000_000);
   // Another number of parts, and other times, are other shares; a part that is alone has that of one.
-  expect(budgets.dueBy(1, 0, 1_000_000, 0, 1, { aroundOf: () => 0, togetherOf: () => 200 })).toBe(
+  expect(budgets.dueBy(1, 0, 1_000_000, 0, 1, { ...FRAMES, aroundOf: () => 0, togetherOf: () => 200 })).toBe(
     share(TWO_HUNDRED, 2 * TWO_HUNDRED + 100),
   );
-  expect(budgets.dueBy(1, 0, 1_000_000, 0, 1, { aroundOf: () => 0, togetherOf: () => 1 })).toBe(share(100, 300));
+  expect(budgets.dueBy(1, 0, 1_000_000, 0, 1, { ...FRAMES, aroundOf: () => 0, togetherOf: () => 1 })).toBe(
+    share(100, 300),
+  );
   expect(dueBy(1, 1)).toBe(share(TEN, 2 * TEN + 100));
   budgets.retimed({ leastUs: () => 500 });
   expect(dueBy(1, 1)).toBe(share(500, 1500));

@@ -206,6 +206,11 @@ export class Pipeline {
     );
   }
 
+  /** By module: how many ways requests may take out of it; 0: they take all. */
+  get ways(): number[] {
+    return this.modules.map(({ branches }, module) => (branches ? this.subs[module]!.length : 0));
+  }
+
   /** By module: the sum of `us` over all modules after it (subs) or before it (pres), by the way that takes longest. */
   longest(direction: "subs" | "pres", us: (module: number) => number): Float64Array {
     const sums = new Float64Array(this.modules.length);

@@ -64,7 +64,7 @@ describe("budget: staggered", () => {
       { id: 1, name: "b", pres: [0], subs: [2] },
       { id: 2, name: "c", pres: [1], subs: [], joins: true },
     ]);
-    const frames = { aroundOf: () => 0, togetherOf: () => 8 };
+    const frames = { aroundOf: () => 0, classOf: () => 0, togetherOf: () => 8 };
     const together = { ...TIMES, togetherUs: (_: number, count: number) => 2_000 * count };
     const due = (times: ModuleTimes): number =>
       new Budgets(parted, "staggered", times, 900_000).dueBy(1, 0, 900_000, 0, 1, frames);

@@ -10,7 +10,7 @@ import type { QueueKey } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
 import { QUEUED, type RequestHandle } from "../core/tables/request-table.js";
 import type { Budgets } from "./budget.js";
-import { Flow, type FlowDriver, type FlowRequest, type Part } from "./flow.js";
+import { Flow, type FlowDriver, type FlowRequest, type Part, REFUSED } from "./flow.js";
 import { ModuleStates } from "./module-states.js";
 import type { Pipeline } from "./pipeline.js";
 
@@ -123,9 +123,11 @@ class Line implements FlowDriver {
     this.budgets = place.budgets;
     this.driver = driver;
     this.flow = new Flow(place.pipeline, this, place.framesMax);
-    this.states = new ModuleStates(place.pipeline.modules.length, place.budgets.spec.windowS, (module) =>
-      place.budgets.hasBatches(module),
-    );
+    this.states = new ModuleStates(place.pipeline.modules.length, {
+      window: place.budgets.spec.windowS,
+      ways: place.pipeline.ways,
+      hasBatches: (module) => place.budgets.hasBatches(module),
+    });
   }
 
   look(at: number): void {
@@ -163,10 +165,14 @@ class Line implements FlowDriver {
   }
 
   partsOf(request: FlowRequest, module: number, path: number, frame: number): number {
-    return this.driver.partsOf(request, module, path, frame);
+    const parts = this.driver.partsOf(request, module, path, frame);
+    if (parts !== REFUSED) this.states.made(module, parts);
+    return parts;
   }
   branchOf(request: FlowRequest, module: number, path: number, frame: number): number {
-    return this.driver.branchOf(request, module, path, frame);
+    const way = this.driver.branchOf(request, module, path, frame);
+    if (way !== REFUSED) this.states.took(module, this.flow.classOf(frame), way);
+    return way;
   }
   requestEnded(request: FlowRequest, outcome: number, reason: number, module: number, at: number): void {
     this.driver.requestEnded(request, outcome, reason, module, at);

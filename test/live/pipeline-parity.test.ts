@@ -6,8 +6,9 @@ import { expect, test } from "vitest";
 import { expandScenario, groupsOf } from "../../src/config/scenario/expand-scenario.js";
 import { type ExpandedScenario, parseScenario } from "../../src/config/scenario/scenario.js";
 import { durationUs } from "../../src/core/time.js";
-import { Draws, pick } from "../../src/sim/draws.js";
+import type { InferReply } from "../../src/serve/gateway.js";
 import type { SimulatedEvent } from "../../src/sim/event-lines.js";
+import { PipelineDraws } from "../../src/sim/pipeline-draws.js";
 import { simulate } from "../../src/sim/simulate.js";
 import { BUDGET_RULES } from "../../src/system/budget.js";
 import { pathOfPart } from "../../src/system/flow.js";
@@ -67,6 +68,16 @@ const BRANCH = [
   written("id: 2, name: down, model: b, pres: [0]"),
   written("id: 3, name: merge, model: d, pres: [1, 2]"),
 ];
+/** Requests of two apps that take the ways unlike; the first goes down, see above. */
+const APPS = "[{ name: still, share: 2 }, { name: moving }]";
+const BRANCH_BY_APP = [
+  written(
+    "id: 0, name: choose, model: a, subs: [1, 2]",
+    "branch: { still: [0.9, 0.1], moving: [0.4, 0.6] }",
+    "inputs: { x: { tensor: way } }, branch: { tensor: y }",
+  ),
+  ...BRANCH.slice(1),
+];
 /** Each part by its own way: the value of its row. */
 const PARTS_THAT_BRANCH = [
   written("id: 0, name: split, model: a", "", INPUT),
@@ -125,7 +136,7 @@ ${models}
 pipelines:
   - name: p
     slo_ms: 120
-    budget: ${budget}
+    budget: ${budget}${modules === BRANCH_BY_APP ? `\n    apps: ${APPS}` : ""}
     modules:
 ${lines}
 arrivals: { process: poisson, rate_rps: ${rateRps} }
@@ -177,7 +188,8 @@ async function live(
   const world = new VirtualPipeline(groups, specs, file);
   const { clock } = world;
   await world.start();
-  const bring = bringing(scenario);
+  const draws = new PipelineDraws(scenario.pipelines![0]!, scenario.seed);
+  const bring = bringing(scenario, draws);
   const startAt = clock.now() + 1000;
   const ends: End[] = [];
   const input = fp32("x", 1, 7);
@@ -191,7 +203,7 @@ async function live(
       const brought = bring(request).filter(
         ({ name }) => file.includes(`tensor: ${name} `) || file.includes(`[${name}]`),
       );
-      world.ask([input, ...brought], (reply, error) => {
+      const told = (reply: InferReply | null, error: ServingError | null): void => {
         if (reply !== null) {
           expect(reply.outputs[0]!.data).toBe(input.data);
           over("finished", "");
@@ -204,7 +216,8 @@ async function live(
         expect(details.deadlineUs).toBe(durationUs(120_000));
         if (reason === "late") over("late", "");
         else over("dropped", reason!);
-      });
+      };
+      world.ask([input, ...brought], told, draws.appOf(request));
     });
   await world.end(startAt + 20_000_000);
   return ends;
@@ -213,17 +226,13 @@ async function live(
 const lastOf = (modules: readonly Written[]): string => /name: (\w+)/.exec(modules.at(-1)!.live)![1]!;
 
 /** What the data of a request decides, as the simulator draws it. */
-function bringing(scenario: ExpandedScenario): (request: number) => Tensor[] {
+function bringing(scenario: ExpandedScenario, draws: PipelineDraws): (request: number) => Tensor[] {
   const modules = scenario.pipelines![0]!.modules;
-  const draws = modules.map(({ name }) => new Draws(scenario.seed, `ways/p/${name}`));
-  const drawn = (module: number, request: number, path: number): number => draws[module]!.uniform(request, path);
   const opener = modules.findIndex(({ parts }) => parts !== undefined);
   const fork = modules.findIndex(({ ways }) => ways !== undefined);
-  const wayOf = (request: number, path: number): number =>
-    fork < 0 ? 0 : pick(modules[fork]!.ways!, drawn(fork, request, path));
+  const wayOf = (request: number, path: number): number => (fork < 0 ? 0 : draws.wayOf(fork, request, path));
   return (request) => {
-    const { counts, cumulative } = modules[opener]?.parts ?? { counts: [0], cumulative: Float64Array.of(1) };
-    const count = counts[opener < 0 ? 0 : pick(cumulative, drawn(opener, request, 0))]!;
+    const count = opener < 0 ? 0 : draws.partsOf(opener, request, 0);
     const parts = Array.from({ length: count }, (_, part) => wayOf(request, pathOfPart(0, opener, part)));
     return [fp32Rows("parts", [count, 1], parts), fp32("way", 1, wayOf(request, 0))];
   };
@@ -234,6 +243,7 @@ const SHAPES = [
   { shape: "split and merge", modules: DIAMOND, ratesRps: [150, 450] },
   { shape: "parts by data", modules: FAN_OUT, ratesRps: [100, 230] },
   { shape: "either way", modules: BRANCH, ratesRps: [150, 900] },
+  { shape: "either way by app", modules: BRANCH_BY_APP, ratesRps: [150, 900] },
   { shape: "parts by either way", modules: PARTS_THAT_BRANCH, ratesRps: [100, 600] },
   { shape: "steps between", modules: STEPS, ratesRps: [100, 400] },
 ];
@@ -257,8 +267,14 @@ function expectAlmost(found: readonly End[], ends: readonly End[]): void {
   for (const [request, { afterUs }] of ends.entries())
     expect(Math.abs(found[request]!.afterUs - afterUs), `request ${request}`).toBeLessThanOrEqual(1);
 }
+/** Rules, and the forecast past the paper and as published. */
+const BUDGETS = [
+  ...BUDGET_RULES,
+  "{ rule: forecast, executions: distribution }",
+  "{ rule: forecast, ways: longest, joins: one }",
+];
 const CASES = SHAPES.flatMap((shape) =>
-  BUDGET_RULES.flatMap((budget) =>
+  BUDGETS.flatMap((budget) =>
     ["deferred", "eager", "pard"].flatMap((policy) =>
       isTied(shape.shape, budget, policy) ? [] : [{ ...shape, budget, policy }],
     ),

@@ -65,8 +65,8 @@ export class VirtualPipeline {
     expect(this.server.modelReady("p", "")).toBe(true);
   }
 
-  /** @param over is told once, when it ended: what it answered, or why not. */
-  ask(inputs: readonly Tensor[], over: (reply: InferReply | null, error: ServingError | null) => void): void {
+  /** @param over is told once, when it ended: what it answered, or why not. @param app of the request; "": none. */
+  ask(inputs: readonly Tensor[], over: (reply: InferReply | null, error: ServingError | null) => void, app = ""): void {
     const call = {
       model: "p",
       version: "",
@@ -76,7 +76,7 @@ export class VirtualPipeline {
       receivedAt: timeUs(this.clock.now()),
       timeoutUs: null,
       transportDeadlineAt: null,
-      parameters: {},
+      parameters: app === "" ? {} : { app },
       traceparent: null,
       byteLength: 4,
     };

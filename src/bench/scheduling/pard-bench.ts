@@ -14,6 +14,7 @@ import { median } from "../../measure/statistics.js";
 import { Depq } from "../../policies/pard/depq.js";
 import { pard } from "../../policies/pard/pard.js";
 import { stream } from "../../sim/random.js";
+import { CLASSES_MAX } from "../../system/ahead/request-classes.js";
 import { Forecast } from "../../system/forecast.js";
 import { ModuleStates, STATE_INTERVAL_US } from "../../system/module-states.js";
 import { Pipeline } from "../../system/pipeline.js";
@@ -25,6 +26,22 @@ const LOT = 1000;
 const LOTS = 300;
 const WORKERS = 16;
 const MODULES = 5;
+const CHAIN = new Pipeline(
+  Array.from({ length: MODULES }, (_, id) => ({
+    id,
+    name: `m${id}`,
+    pres: id === 0 ? [] : [id - 1],
+    subs: id === MODULES - 1 ? [] : [id + 1],
+  })),
+);
+/** One way of two, of which one goes through parts. */
+const WAYS = new Pipeline([
+  { id: 0, name: "fork", pres: [], subs: [1, 4], branches: true },
+  { id: 1, name: "parts", pres: [0], subs: [2], fansOut: true },
+  { id: 2, name: "each", pres: [1], subs: [3] },
+  { id: 3, name: "join", pres: [2], subs: [4], joins: true },
+  { id: 4, name: "end", pres: [0, 3], subs: [] },
+]);
 
 /** @param size Relative to 300 lots of 1,000 operations. */
 export async function benchPard({
@@ -40,7 +57,7 @@ export async function benchPard({
     results.push(measureBroker(waiting, lots));
   }
   onProgress("broker measured\n");
-  results.push(measurePlanner(lots));
+  results.push(measurePlanner("pard-planner", CHAIN, lots), measurePlanner("pard-planner-ways", WAYS, lots));
   return results;
 }
 
@@ -140,20 +157,16 @@ function measureBroker(waiting: number, lots: number): BenchResult {
   };
 }
 
-/** What five modules said becomes estimates: 10,000 samples. */
-function measurePlanner(lots: number): BenchResult {
-  const pipeline = new Pipeline(
-    Array.from({ length: MODULES }, (_, id) => ({
-      id,
-      name: `m${id}`,
-      pres: id === 0 ? [] : [id - 1],
-      subs: id === MODULES - 1 ? [] : [id + 1],
-    })),
-  );
-  const states = new ModuleStates(MODULES);
+/** What modules said becomes estimates: 10,000 samples; where they branch and make parts 2,048, for each class and number of parts. */
+function measurePlanner(name: string, pipeline: Pipeline, lots: number): BenchResult {
+  const states = new ModuleStates(MODULES, { ways: pipeline.ways });
   const random = stream(1, "pard/planner");
   for (let module = 0; module < MODULES; module++) {
     states.came(module, 0);
+    for (let request = 0; request < 500; request++) {
+      if (pipeline.ways[module]! > 0) states.took(module, request % CLASSES_MAX, random() < 0.3 ? 0 : 1);
+      if (pipeline.modules[module]!.fansOut) states.made(module, request % 21);
+    }
     for (let part = 0; part < 500; part++) {
       states.ran(module, 8, 900_000);
       states.ended(module, FINISHED, 840_000 - Math.floor(random() * 50_000), 850_000, 900_000);
@@ -169,11 +182,11 @@ function measurePlanner(lots: number): BenchResult {
   }
   const bytes = states.board.blank().numbers.byteLength;
   return {
-    name: "pard-planner",
+    name,
     value: median(times),
     unit: "ms a second",
     detail: `estimates of ${MODULES} modules from what they said, a row of ${bytes} bytes each`,
-    digest: digestOf([...forecast.afterUs].map(Math.round)),
+    digest: digestOf(pipeline.modules.map((_, module) => Math.round(forecast.of(module, 0, null)))),
     figures: { row_bytes: bytes },
   };
 }

@@ -11,6 +11,7 @@ import {
   LATE,
   OUTCOMES,
 } from "../../core/outcome.js";
+import { RequestClasses } from "../../system/ahead/request-classes.js";
 import { Budgets, type ModuleTimes } from "../../system/budget.js";
 import { Flow, type FlowDriver, type FlowRequest, type Part, REFUSED } from "../../system/flow.js";
 import { ModuleStates } from "../../system/module-states.js";
@@ -69,6 +70,7 @@ export class LivePipeline implements FlowDriver {
   private refusal: ServingError | null = null;
   /** By module: what its takers get where it is missing. */
   private readonly defaults: readonly (readonly NamedValue[])[];
+  private readonly classes = new RequestClasses();
   /** Of the modules' states, that budgets know. */
   private intervals = 0;
   /** Of the steps' times, that budgets know. */
@@ -86,9 +88,11 @@ export class LivePipeline implements FlowDriver {
     this.cells = cells;
     const hasParts = spec.modules.some(({ fanOut }) => fanOut.length > 0);
     this.flow = new Flow(pipeline, this, spec.requestsMax + (hasParts ? PARTS_MAX : 0));
-    this.states = new ModuleStates(spec.modules.length, spec.budget.windowS, (module) =>
-      this.budgets.hasBatches(module),
-    );
+    this.states = new ModuleStates(spec.modules.length, {
+      window: spec.budget.windowS,
+      ways: pipeline.ways,
+      hasBatches: (module) => this.budgets.hasBatches(module),
+    });
     this.bytes = new HeldBytes(spec.bytesMax);
     const losses = new StepLosses(spec.client.name, (cause) => cells.stepThreadEnded(cause), host.clock, host.log);
     this.health = new StepHealth(spec.client.name, host.clock, host.log);
@@ -148,8 +152,7 @@ export class LivePipeline implements FlowDriver {
     const { client } = this.spec;
     validateInputs(client, call.inputs);
     validateOutputs(client, call.outputs);
-    const { app } = call.parameters;
-    if (app !== undefined) checkApp(app);
+    const app = call.parameters.app === undefined ? "" : checkApp(call.parameters.app);
     const deadline = deadlineOf(client, call);
     const { live, room } = this.flow;
     if (live >= this.spec.requestsMax || room === 0) {
@@ -166,7 +169,8 @@ export class LivePipeline implements FlowDriver {
     }
     const open = new OpenRequest(call, deadline, hold, this.spec.modules.length, this.flow, handler);
     this.entering = open;
-    const request = this.flow.enter(0, call.receivedAt, deadline, this.host.clock.now());
+    const now = this.host.clock.now();
+    const request = this.flow.enter(0, call.receivedAt, deadline, now, this.classes.classOf(app, now));
     this.entering = null;
     const { refusal: ended } = this;
     this.refusal = null;
@@ -333,14 +337,19 @@ export class LivePipeline implements FlowDriver {
           partsFault(spec),
         ),
       );
-    if (count <= this.flow.room) return count;
+    if (count <= this.flow.room) {
+      this.states.made(module, count);
+      return count;
+    }
     return this.refuse(open, fullError(`at most ${PARTS_MAX} parts of all requests`));
   }
 
   branchOf(request: FlowRequest, module: number, _path: number, frame: number): number {
     const open = this.open[request]!;
     const way = wayOf(this.spec.modules[module]!, open, module, frame);
-    return typeof way === "number" ? way : this.refuse(open, way);
+    if (typeof way !== "number") return this.refuse(open, way);
+    this.states.took(module, this.flow.classOf(frame), way);
+    return way;
   }
 
   /** How the request goes on cannot be said: it ends for this. */

@@ -12,8 +12,8 @@ export interface ExpandedModule extends ModuleSpec {
   readonly model: number;
   /** How many parts a request makes, and how often: cumulative, the last is 1. */
   readonly parts?: { readonly counts: readonly number[]; readonly cumulative: Float64Array };
-  /** By position in subs: cumulative, the last is 1. */
-  readonly ways?: Float64Array;
+  /** By app, or one for all; each by position in subs: cumulative, the last is 1. */
+  readonly ways?: readonly Float64Array[];
 }
 
 /** Plain data: it crosses threads. */
@@ -24,6 +24,8 @@ export interface ExpandedPipeline {
   readonly rateRps: number;
   readonly budget: BudgetSpec;
   readonly modules: readonly ExpandedModule[];
+  /** Absent: its requests have none. */
+  readonly apps?: { readonly names: readonly string[]; readonly cumulative: Float64Array };
 }
 
 /** @param rateOf by index of the pipeline. @param models names of all models, copies made. */
@@ -33,11 +35,14 @@ export function expandPipelines(
   rateOf: (index: number) => number,
   issues: IssueList,
 ): ExpandedPipeline[] {
-  return (scenario.pipelines ?? []).map(({ name, slo_ms: sloMs, budget, modules }, index) => ({
+  return (scenario.pipelines ?? []).map(({ name, slo_ms: sloMs, budget, modules, apps }, index) => ({
     name,
     sloUs: sloUsFromMs(sloMs),
     rateRps: rateOf(index),
     budget: budgetSpec(budget),
+    ...(apps === undefined
+      ? {}
+      : { apps: { names: apps.map((app) => app.name), cumulative: cumulated(apps.map(({ share }) => share)) } }),
     modules: moduleSpecs(modules).map((spec, module): ExpandedModule => {
       const { model: written, fan_out: fanOut, branch } = modules[module]!;
       const model = models.indexOf(written ?? spec.name);
@@ -55,10 +60,18 @@ export function expandPipelines(
         ...spec,
         model,
         ...(counts === undefined ? {} : { parts: { counts, cumulative: cumulated(weights ?? counts.map(() => 1)) } }),
-        ...(branch === undefined ? {} : { ways: cumulated(branch) }),
+        ...(branch === undefined ? {} : { ways: waysOf(branch, apps ?? []) }),
       };
     }),
   }));
+}
+
+function waysOf(
+  branch: readonly number[] | Readonly<Record<string, readonly number[]>>,
+  apps: readonly { readonly name: string }[],
+): Float64Array[] {
+  if (Array.isArray(branch)) return [cumulated(branch)];
+  return apps.map(({ name }) => cumulated((branch as Readonly<Record<string, readonly number[]>>)[name] ?? [1]));
 }
 
 /** Ascending sums as parts of the whole. */

@@ -33,6 +33,51 @@ function refusal(text: string): string {
   throw new Error("was accepted");
 }
 
+/** Requests of two apps that take the ways of the first module unlike. */
+const forked = (branch: string, apps = "[{ name: x, share: 3 }, { name: y }]"): string =>
+  scenario(`
+  - name: p
+    slo_ms: 100
+    apps: ${apps}
+    modules:
+      - { id: 0, name: a, subs: [1, 2], branch: ${branch} }
+      - { id: 1, name: b, pres: [0] }
+      - { id: 2, name: c, model: b, pres: [0] }
+`);
+
+describe("apps of pipelines", () => {
+  it("a branch has probabilities for each, or the same for all", () => {
+    const { apps, modules } = load(forked("{ x: [0.2, 0.8], y: [1, 0] }")).pipelines![0]!;
+    expect([apps!.names, [...apps!.cumulative]]).toEqual([
+      ["x", "y"],
+      [0.75, 1],
+    ]);
+    expect(modules[0]!.ways!.map((each) => [...each])).toEqual([
+      [0.2, 1],
+      [1, 1],
+    ]);
+    expect(load(forked("[0.5, 0.5]")).pipelines![0]!.modules[0]!.ways!.map((each) => [...each])).toEqual([[0.5, 1]]);
+  });
+
+  it.each([
+    [
+      "{ x: [0.2, 0.8] }",
+      undefined,
+      "pipelines[0].modules[0].branch: must be a list, or name every app of the pipeline (x, y); named x",
+    ],
+    ["{ x: [0.2, 0.8], y: [1, 0], z: [1, 0] }", undefined, "name every app of the pipeline (x, y); named x, y, z"],
+    ["{ x: [0.2, 0.7], y: [1, 0] }", undefined, "pipelines[0].modules[0].branch.x: must sum up to 1"],
+    ["{ x: [0.2, 0.2, 0.6], y: [1, 0] }", undefined, "must have a probability for each of the subs (2); has 3"],
+    [
+      "[1, 0]",
+      "[{ name: x }, { name: x }]",
+      'pipelines[0].apps[1].name: must be unique in the pipeline; was "x" twice',
+    ],
+  ])("branch %s, apps %s: %s", (branch, apps, message) => {
+    expect(() => load(forked(branch, apps))).toThrow(message);
+  });
+});
+
 describe("groups and pipelines of scenarios", () => {
   it("a good one is expanded: groups by number, budgets' least times, queues' SLOs", () => {
     const { models, pipelines, ...rest } = load(scenario(GOOD, "policy: deferred"));

@@ -50,18 +50,23 @@ export function checkPipelines(scenario: Scenario, issues: IssueList): void {
   if (pipelines.length > 0 && scenario.plan !== undefined)
     issues.add(["plan"], "does not go with pipelines: sub-clusters serve models by themselves");
   const taken = new Set((scenario.models ?? []).map(({ name }) => name));
-  for (const [index, { name, modules }] of pipelines.entries()) {
+  for (const [index, { name, modules, apps = [] }] of pipelines.entries()) {
     if (taken.has(name))
       issues.add(["pipelines", index, "name"], `must be unique among models and pipelines; was "${name}" twice`);
     taken.add(name);
     const at = (module: number, field: string): FieldPath => ["pipelines", index, "modules", module, field];
     for (const { module, field, text } of pipelineProblems(moduleSpecs(modules))) issues.add(at(module, field), text);
-    for (const [module, spec] of modules.entries()) checkModule(spec, (field) => at(module, field), issues);
+    const appNames = apps.map((app) => app.name);
+    for (const [app, each] of appNames.entries())
+      if (appNames.indexOf(each) !== app)
+        issues.add(["pipelines", index, "apps", app, "name"], `must be unique in the pipeline; was "${each}" twice`);
+    for (const [module, spec] of modules.entries()) checkModule(spec, appNames, (field) => at(module, field), issues);
   }
 }
 
 function checkModule(
   { fan_out: fanOut, branch, subs }: ScenarioModule,
+  apps: readonly string[],
   at: (field: string) => FieldPath,
   issues: IssueList,
 ): void {
@@ -75,10 +80,30 @@ function checkModule(
   if (branch === undefined) return;
   if (subs === undefined)
     issues.add(at("subs"), "is required beside branch, whose probabilities follow its order; was missing");
-  else if (subs.length !== branch.length)
-    issues.add(at("branch"), `must have a probability for each of the subs (${subs.length}); has ${branch.length}`);
-  const sum = branch.reduce((all, each) => all + each, 0);
-  if (Math.abs(sum - 1) > 1e-9) issues.add(at("branch"), `must sum up to 1; was ${sum}`);
+  if (Array.isArray(branch)) checkWays(branch, subs, at("branch"), issues);
+  else {
+    const named = Object.keys(branch);
+    const unknown = named.filter((app) => !apps.includes(app));
+    const missing = apps.filter((app) => !named.includes(app));
+    if (unknown.length > 0 || missing.length > 0)
+      issues.add(
+        at("branch"),
+        `must be a list, or name every app of the pipeline (${apps.join(", ") || "it has none"}); named ${named.join(", ") || "none"}`,
+      );
+    for (const [app, ways] of Object.entries(branch)) checkWays(ways, subs, [...at("branch"), app], issues);
+  }
+}
+
+function checkWays(
+  ways: readonly number[],
+  subs: readonly number[] | undefined,
+  at: FieldPath,
+  issues: IssueList,
+): void {
+  if (subs !== undefined && subs.length !== ways.length)
+    issues.add(at, `must have a probability for each of the subs (${subs.length}); has ${ways.length}`);
+  const sum = ways.reduce((all, each) => all + each, 0);
+  if (Math.abs(sum - 1) > 1e-9) issues.add(at, `must sum up to 1; was ${sum}`);
 }
 
 const oneOf = (what: string, names: readonly string[]): string =>

@@ -8,6 +8,10 @@ import { nameSchema } from "../name.js";
 /** Parts that one request may make in one module. */
 export const PARTS_MAX = 1000;
 
+/** Classes of requests of one pipeline. */
+const APPS_MAX = 1000;
+const probabilities = z.array(z.number().min(0).max(1)).min(2).max(MODULES_MAX);
+
 const moduleSchema = z.strictObject({
   ...moduleFields,
   model: nameSchema.optional().describe("The model of `models` that it runs. Default: the one of its name."),
@@ -39,9 +43,12 @@ const moduleSchema = z.strictObject({
       "Waits for all parts of the fan_out before it and is one request again; where there are no parts it runs all the same.",
     ),
   branch: z
-    .array(z.number().min(0).max(1))
-    .min(2)
-    .max(MODULES_MAX)
+    .union([
+      probabilities,
+      z
+        .record(nameSchema, probabilities)
+        .describe("Of requests of each app of the pipeline, by its name; all of them must be there."),
+    ])
     .optional()
     .describe(
       "A request takes one of the subs, in their order with these probabilities (their sum is 1). Default: all subs.",
@@ -58,6 +65,17 @@ export const pipelineSchema = z.strictObject({
   share: z.number().gt(0).max(1e6).optional().describe("As models[].share."),
   rate_rps: z.number().min(0).max(1e8).optional().describe("As models[].rate_rps."),
   budget: budgetField,
+  apps: z
+    .array(
+      z.strictObject({
+        name: nameSchema.describe("Unique in the pipeline."),
+        share: z.number().gt(0).max(1e9).default(1).describe("Weight among the pipeline's requests."),
+      }),
+    )
+    .min(1)
+    .max(APPS_MAX)
+    .optional()
+    .describe("Classes of the pipeline's requests, drawn by the seed; they may take ways with other probabilities."),
   modules: z
     .array(moduleSchema)
     .min(1)
