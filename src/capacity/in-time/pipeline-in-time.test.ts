@@ -77,3 +77,53 @@ describe("a bound on a pipeline", () => {
       }
   });
 });
+
+describe("a bound where modules branch", () => {
+  /** As many requests go through b as through c, which has an accelerator of its own. */
+  const forkOf = (rateRps: number, branch: readonly number[]) =>
+    loadScenarioFrom(
+      sourceOf(
+        {
+          duration_s: 20,
+          groups: ["a", "b", "c"].map((name) => ({ name, accelerators: name === "a" ? 2 : 1 })),
+          models: [
+            { name: "a", group: "a", profile: { alpha_ms: 0.2, beta_ms: 2 }, batch_max: 16 },
+            { name: "b", group: "b", profile: { alpha_ms: 2, beta_ms: 4 }, batch_max: 8 },
+            { name: "c", group: "c", profile: { alpha_ms: 2, beta_ms: 4 }, batch_max: 8 },
+          ],
+          pipelines: [
+            {
+              name: "p",
+              slo_ms: 120,
+              modules: [
+                { id: 0, name: "a", subs: [1, 2], branch },
+                { id: 1, name: "b", pres: [0] },
+                { id: 2, name: "c", pres: [0] },
+              ],
+            },
+          ],
+          arrivals: { process: "poisson", rate_rps: rateRps },
+        },
+        "fork",
+      ),
+    );
+
+  it("counts who goes there: b and c do 400 requests/s each, of those that come to them", () => {
+    expect(pipelineBound(forkOf(700, [0.5, 0.5]), 1)).toBe(1);
+    // 900 of 1,000 come to b.
+    expect(pipelineBound(forkOf(1000, [0.9, 0.1]), 1)).toBeCloseTo(0.5, 1);
+    // Both are short: each loses of its own, 100 of 500.
+    expect(pipelineBound(forkOf(1000, [0.5, 0.5]), 1)).toBeCloseTo(0.8, 1);
+  });
+
+  it("no policy is above it", () => {
+    for (const branch of [
+      [0.5, 0.5],
+      [0.9, 0.1],
+    ])
+      for (const policy of ["auto", "pard"]) {
+        const scenario = forkOf(1000, branch);
+        expect(simulate(scenario, { policy, seed: 3 }).finish_rate).toBeLessThanOrEqual(pipelineBound(scenario, 3));
+      }
+  });
+});
