@@ -2,6 +2,7 @@
 import type { Experiment } from "../experiment.js";
 import { bottleneck } from "./bottleneck.js";
 import { dynamic } from "./dynamic.js";
+import { estimates } from "./estimates.js";
 import { fig8 } from "./fig8.js";
 import { fig11 } from "./fig11.js";
 import { fig12 } from "./fig12.js";
@@ -22,4 +23,5 @@ export const PARD_EXPERIMENTS: readonly Experiment[] = [
   dynamic,
   bottleneck,
   past,
+  estimates,
 ];

@@ -4,7 +4,7 @@ import { held, lostInFirst, percent, placesTable, ratesTable, runOfSystem } from
 import { PAPER_DROPS } from "./published.js";
 import { type Case, describeRun, measured, planned, runOf } from "./runs.js";
 import { ABLATIONS, NEXUS, PARD } from "./systems.js";
-import { tracesOf } from "./trace-files.js";
+import { tracesOf } from "./traces/trace-files.js";
 
 /** Paper: 87 % of PARD's drops are in the first two modules. */
 const EARLY = 0.8;

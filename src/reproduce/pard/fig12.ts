@@ -4,7 +4,7 @@ import { LV } from "./applications.js";
 import { right } from "./presentation.js";
 import { type Case, describeRun, measured, planned, runOf } from "./runs.js";
 import { ABLATIONS, PARD } from "./systems.js";
-import { tracesOf } from "./trace-files.js";
+import { tracesOf } from "./traces/trace-files.js";
 
 const FCFS = ABLATIONS.find(({ name }) => name === "PARD-FCFS")!;
 /** Eq. 2. */

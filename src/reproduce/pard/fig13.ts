@@ -7,7 +7,7 @@ import { right } from "./presentation.js";
 import { provision } from "./provisioning.js";
 import { type Case, describeRun, planned, runOf } from "./runs.js";
 import { PARD } from "./systems.js";
-import { tracesOf } from "./trace-files.js";
+import { tracesOf } from "./traces/trace-files.js";
 
 const RULES = ["adaptive", "instant"] as const satisfies readonly PriorityRule[];
 const NAMES = { adaptive: "PARD", instant: "PARD-instant" } as const;

@@ -2,10 +2,10 @@ import { type Experiment, pick, type Size } from "../experiment.js";
 import type { LineRow } from "../figure.js";
 import { LV } from "./applications.js";
 import { LOST, percent, ratesTable, right } from "./presentation.js";
-import type { Trace } from "./rates.js";
 import { type Case, capacityRps, describeRun, formatPercent, type Measured, measured, planned, runOf } from "./runs.js";
 import { PARD, pardAt, SYSTEMS } from "./systems.js";
-import { tracesOf } from "./trace-files.js";
+import type { Trace } from "./traces/rates.js";
+import { tracesOf } from "./traces/trace-files.js";
 
 const STRESS = [0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.7, 2];
 const SLOS_MS = [200, 300, 400, 500, 600];

@@ -3,7 +3,7 @@ import { APPLICATIONS } from "./applications.js";
 import { casesOf, held, IN_VAIN, LOST, ratesTable, runOfSystem } from "./presentation.js";
 import { type Case, describeRun, measured, planned, RULES, runOf, workloadOf } from "./runs.js";
 import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
-import { tracesOf } from "./trace-files.js";
+import { tracesOf } from "./traces/trace-files.js";
 
 /** "PARD lowest in all workloads": so much apart are equal. */
 const EQUAL = 0.002;

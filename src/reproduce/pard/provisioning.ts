@@ -1,5 +1,6 @@
 /** What PARD takes from others before anything is dropped (§5.1): a batch size for each module from its profile, and workers by rate. */
-import type { Application } from "./applications.js";
+import { mean } from "../../measure/statistics.js";
+import { type Application, waysOf } from "./applications.js";
 
 export interface Provision {
   /** By module: planned batch, its time, and the part of the SLO that it is planned for. */
@@ -74,11 +75,16 @@ function capacityOf(app: Application, sizes: readonly number[], workers: readonl
 
 /** Requests of the pipeline per second that a module lets through. */
 function moduleRps(app: Application, index: number, size: number, workers: number): number {
-  const share =
-    app.branch !== undefined && app.modules[0]!.subs.includes(index)
-      ? app.branch[app.modules[0]!.subs.indexOf(index)]!
-      : 1;
-  return (1000 * workers) / perRequestMs(app, index, size) / share;
+  return (1000 * workers) / perRequestMs(app, index, size) / runsOf(app, index);
+}
+
+/** How often a request of the pipeline runs in the module. */
+function runsOf(app: Application, index: number): number {
+  const { modules, parts } = app;
+  const leadsTo = (from: number): boolean => from === index || modules[from]!.subs.some(leadsTo);
+  const ways = index === 0 ? undefined : waysOf(app);
+  const share = ways?.reduce((sum, part, way) => (leadsTo(modules[0]!.subs[way]!) ? sum + part : sum), 0) ?? 1;
+  return parts !== undefined && index >= parts.from && index < parts.join ? share * mean(parts.counts) : share;
 }
 
 function timeMs(app: Application, index: number, size: number): number {

@@ -1,10 +1,10 @@
 /** Runs of PARD's evaluation: an application, a trace, workers by one rule, a load, a system. */
 import { type GetResult, pick, type Size, seedsUpTo } from "../experiment.js";
 import type { PipelinePoint, PipelineResult, ScenarioFields } from "../point.js";
-import type { Application } from "./applications.js";
+import { type Application, type Mode, waysOf } from "./applications.js";
 import { provision } from "./provisioning.js";
-import { peakOver, type Trace, type Traces } from "./rates.js";
 import type { PipelineSystem } from "./systems.js";
+import { peakOver, type Trace, type Traces } from "./traces/rates.js";
 
 /** "We virtualize the cluster into 64 worker containers". */
 export const WORKERS = 64;
@@ -78,18 +78,24 @@ function scenarioOf({ app, trace, rule, load, tight }: Case, system: PipelineSys
       profile: { alpha_ms: alphaMs, beta_ms: betaMs },
       slo_ms: modules[index]!.sloMs,
       batch_max: modules[index]!.batch,
+      ...(app.modes?.modules.includes(index)
+        ? { apps: [{ name: "any", time: { modes: timesOf(app.modes.of, alphaMs + betaMs, modules[index]!.batch) } }] }
+        : {}),
     })),
     pipelines: [
       {
         name: app.name,
         slo_ms: app.sloMs,
         budget: system.budget,
+        ...(app.classes === undefined ? {} : { apps: Object.keys(app.classes).map((name) => ({ name })) }),
         modules: app.modules.map(({ name, subs }, id) => ({
           id,
           name,
           subs,
           pres: app.modules.flatMap((other, pre) => (other.subs.includes(id) ? [pre] : [])),
-          ...(id === 0 && app.branch !== undefined ? { branch: app.branch } : {}),
+          ...(id === 0 && waysOf(app) !== undefined ? { branch: app.classes ?? app.branch } : {}),
+          ...(id === app.parts?.from ? { fan_out: { counts: app.parts.counts } } : {}),
+          ...(id === app.parts?.join ? { join: true } : {}),
         })),
       },
     ],
@@ -101,6 +107,22 @@ function scenarioOf({ app, trace, rule, load, tight }: Case, system: PipelineSys
       ],
     },
   };
+}
+
+/** Modes of the time alone such that planned batches, whose longest member counts, take in the mean what the profile says. */
+function timesOf(modes: readonly Mode[], aloneMs: number, batch: number): Record<string, number>[] {
+  const all = modes.reduce((sum, { weight }) => sum + weight, 0);
+  let below = 0;
+  let longest = 0;
+  for (const { weight, factor } of modes.toSorted((a, b) => a.factor - b.factor)) {
+    longest += factor * (((below + weight) / all) ** batch - (below / all) ** batch);
+    below += weight;
+  }
+  return modes.map(({ weight, factor }) => ({
+    weight,
+    mean_ms: Number(((aloneMs * factor) / longest).toFixed(3)),
+    sd_ms: 0,
+  }));
 }
 
 /** Capacity of an application's workers, requests per second. */

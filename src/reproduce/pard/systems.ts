@@ -26,6 +26,8 @@ const pardWith = (
 ): PipelineSystem => systemOf(name, "pard", options, budget);
 
 export const PARD = pardWith("PARD");
+/** The same where modules branch or requests make parts: the rule's defaults are past the paper there. */
+export const PUBLISHED = pardWith("PARD", { rule: "forecast", executions: "mean", ways: "longest", joins: "one" });
 /** On the workers of one module its planner has nothing to place; the deadline is the end-to-end one. Profile as it is: equal information. */
 export const NEXUS = systemOf("Nexus", "nexus", { plan: "static", profile_multiplier: 1 }, "whole");
 export const CLIPPER = systemOf("Clipper++", "clipper++", {}, "split");
@@ -72,3 +74,14 @@ export const REACTIVE = pardWith("reactive", "whole", inOrder);
 export const PROACTIVE = pardWith("proactive", { rule: "forecast", estimates: "recent" }, inOrder);
 export const PREDICT = pardWith("predict", { rule: "forecast", estimates: "foreseen" }, inOrder);
 export const RAG_SYSTEMS: readonly PipelineSystem[] = [REACTIVE, PROACTIVE, PREDICT];
+
+/** What is past the paper in the estimate, each alone, beside PARD's. */
+export const MEAN_HALF = pardWith("mean, lambda 0.5", { rule: "forecast", lambda: 0.5 });
+export const DISTRIBUTION = pardWith("distribution", { rule: "forecast", executions: "distribution" });
+export const DISTRIBUTION_HALF = pardWith("distribution, lambda 0.5", {
+  rule: "forecast",
+  executions: "distribution",
+  lambda: 0.5,
+});
+export const LEARNT = pardWith("learnt", { rule: "forecast", ways: "learnt" });
+export const SLOWEST = pardWith("slowest", { rule: "forecast", joins: "slowest" });

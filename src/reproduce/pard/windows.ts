@@ -3,10 +3,10 @@ import { type Experiment, type GetResult, pick, type Size } from "../experiment.
 import type { PipelineResult } from "../point.js";
 import { APPLICATIONS, LV } from "./applications.js";
 import { LOST, percent, placesTable, right } from "./presentation.js";
-import type { Traces } from "./rates.js";
 import { type Case, describeRun, type Measured, measured, planned, runOf, workloadOf } from "./runs.js";
 import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
-import { tracesOf } from "./trace-files.js";
+import type { Traces } from "./traces/rates.js";
+import { tracesOf } from "./traces/trace-files.js";
 
 const WINDOWS_S = [1, 2, 5, 10, 20, 60];
 const SMOOTHED_S = 5;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { APPLICATIONS, DA, DA_DYNAMIC, LV, TM } from "./applications.js";
 import { provision } from "./provisioning.js";
-import { cvOf, GENERATED, peakOver } from "./rates.js";
+import { cvOf, GENERATED, peakOver } from "./traces/rates.js";
 import { worstOver } from "./windows.js";
 
 describe("rates as those of PARD's traces", () => {

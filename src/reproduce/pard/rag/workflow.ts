@@ -3,8 +3,8 @@
  * its answer. The paper names the models, the GPUs and the SLO, and neither times nor rates: what is chosen here for them, and why.
  */
 import type { ScenarioFields } from "../../point.js";
-import { GENERATED } from "../rates.js";
 import type { PipelineSystem } from "../systems.js";
+import { GENERATED } from "../traces/rates.js";
 import { AZURE_CODE, AZURE_CONV, type Lengths, meanLength } from "./lengths.js";
 
 export interface Workflow {

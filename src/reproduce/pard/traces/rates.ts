@@ -2,8 +2,8 @@
  * Rates as those of the paper's three traces: their coefficients of variation (0.47, 1.0 and 1.3; §5.4) and kinds of change, generated; from files:
  * `trace-files.ts`. Points hold all that they depend on. A trace's hours are compressed into a run; bursts last longer than the window of the state planner.
  */
-import { mean } from "../../measure/statistics.js";
-import { normalOf, stream } from "../../sim/random.js";
+import { mean } from "../../../measure/statistics.js";
+import { normalOf, stream } from "../../../sim/random.js";
 
 export interface Trace {
   readonly name: string;

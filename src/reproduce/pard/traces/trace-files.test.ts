@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fig8 } from "./fig8.js";
+import { fig8 } from "../fig8.js";
 import { cvOf, GENERATED } from "./rates.js";
 import { tracesOf } from "./trace-files.js";
 

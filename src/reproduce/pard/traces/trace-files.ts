@@ -3,9 +3,9 @@
  * generators' are: the mean rate of each of its spans is a second's. Which file stands for which trace, and how near it is, was decided where they were gathered.
  */
 import path from "node:path";
-import { ConfigError } from "../../config/config-error.js";
-import { type RateTrace, readRateTrace } from "../../config/scenario/traces.js";
-import { mean } from "../../measure/statistics.js";
+import { ConfigError } from "../../../config/config-error.js";
+import { type RateTrace, readRateTrace } from "../../../config/scenario/traces.js";
+import { mean } from "../../../measure/statistics.js";
 import { AZURE_CV, cvOf, GENERATED, normed, scaledTo, type Trace, type Traces, TWEET_CV, WIKI_CV } from "./rates.js";
 
 /** Seconds of a file that become one of the run. Two minutes of the Azure trace have the paper's deviation (1.27; one has 1.45). */
