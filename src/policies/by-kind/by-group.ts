@@ -1,5 +1,6 @@
 import type { Choice, Chooser, Occasion } from "./chooser.js";
 import type { GroupTimes } from "./known-times.js";
+import { LaterChances } from "./later-chances.js";
 import type { Line, WaitingByKind } from "./waiting-by-kind.js";
 
 export interface GroupOptions {
@@ -9,7 +10,12 @@ export interface GroupOptions {
   readonly hopeless: number;
   /** Weight of who would become hopeless meanwhile. */
   readonly lossWeight: number;
-  /** Part of its SLO after which a request that does not go now is expected to have its next chance: mean of an exponential. */
+  /**
+   * Mean time until a request that does not go now has its next chance, as a part of what lies between batches of its line, as measured;
+   * and the loss is what everybody's chances lose meanwhile. 0, or many accelerators: by `patience` and `patienceOfMany`, and the loss is of who could go alone.
+   */
+  readonly gapPart: number;
+  /** Part of its SLO after which a request that does not go now is expected to have its next chance: mean of an exponential. With gaps: until one is seen. */
   readonly patience: number;
   /** The same at most with many accelerators, for each time alone that its SLO holds: the next chance comes soon. */
   readonly patienceOfMany: number;
@@ -24,13 +30,20 @@ export interface GroupOptions {
 /** What `distribution+` has by default: found on one to eight modes, SLOs of 1.5 to 5 P99, loads of 0.8 to 1.2 (docs/decisions/008). */
 export const GROUP_OPTIONS = {
   hopeless: 0.05,
-  lossWeight: 1,
-  patience: 0.45,
+  lossWeight: 1.2,
+  gapPart: 0.6,
+  patience: 0.3,
   sure: 0.8,
-  price: 1.45,
+  price: 1.5,
   patienceOfMany: 0.01,
   lines: 12,
 } as const;
+
+/** With more accelerators than this chances go by the SLO: with 16, what gaps say earned 0.85 to 0.62 of what comes, by small changes of the price. */
+const GAPS_ACCELERATORS = 8;
+
+/** Part of its time alone that a request must have left for a later chance: of a batch it pays a part. */
+const OWN_PART = 0.7;
 
 /** All small sizes, larger ones in steps of an eighth. */
 export function denseSizesUpTo(sizeMax: number, given?: readonly number[]): number[] {
@@ -50,8 +63,10 @@ export function denseSizesUpTo(sizeMax: number, given?: readonly number[]): numb
  * as in ORLOJ's Eq. 1, what is earned now is less what would be earned later; but who can wait does not cost a batch of its own
  * then, only its part of one, at the price of time. So a few short ones with time left wait until they are more, while long
  * ones that are due run, and where everybody can wait the fullest batch is the best. Later is an exponential delay again, of a
- * mean that is a part of the SLO. The loss is of who could go alone now and could not after the batch, each less what its own
- * time is worth: long ones that are given up in any case are no loss.
+ * mean that follows what lies between batches (LaterChances). The loss is what the chances of all who wait lose while the batch runs,
+ * each less what its own time is worth: long ones that are given up in any case are no loss.
+ *
+ * Without gaps (`gapPart` 0, or many accelerators): of a mean that is a part of the SLO; lost is who could go alone now and could not after the batch.
  */
 export class ByGroup implements Chooser {
   private readonly waiting: WaitingByKind;
@@ -69,6 +84,10 @@ export class ByGroup implements Chooser {
   /** By kind and count; see longestUs. */
   private readonly longest: number[][] = [];
   private version = -1;
+  /** null: by a part of the SLO. */
+  private readonly byGaps: LaterChances | null;
+  /** The same for the batch that is being chosen. */
+  private chances: LaterChances | null = null;
 
   constructor(waiting: WaitingByKind, times: GroupTimes, options: GroupOptions) {
     this.waiting = waiting;
@@ -79,6 +98,7 @@ export class ByGroup implements Chooser {
     this.bestLine = new Int32Array(times.sizeMax);
     this.bestIndex = new Int32Array(times.sizeMax);
     this.cdf = times.table();
+    this.byGaps = options.gapPart > 0 ? new LaterChances(options) : null;
   }
 
   hopelessUs(kind: number): number {
@@ -89,6 +109,12 @@ export class ByGroup implements Chooser {
     const lines = this.linesInOrder();
     if (this.cursors.length < lines.length) this.cursors = new Int32Array(2 * lines.length);
     const step = Math.ceil(lines.length / this.options.lines);
+    this.chances = occasion.accelerators <= GAPS_ACCELERATORS ? this.byGaps : null;
+    this.chances?.begin(
+      lines,
+      occasion.startAt,
+      ({ kind }) => OWN_PART * this.times.meanAloneUs(kind) * occasion.scale,
+    );
     let best = Number.NEGATIVE_INFINITY;
     let size = 0;
     for (let from = 0; from < lines.length; from += step) {
@@ -108,6 +134,7 @@ export class ByGroup implements Chooser {
       }
     }
     if (size === 0) return this.mostUrgent(lines);
+    this.noteServed(lines, size, occasion.startAt);
     // From the last on, so that positions of those before stay true.
     let first = -1;
     for (let member = size - 1; member >= 0; member--) {
@@ -144,25 +171,73 @@ export class ByGroup implements Chooser {
     occasion: Occasion,
     best: number,
   ): number {
-    const { times, lineOf, indexOf, cdf, options } = this;
-    const { scale, accelerators } = occasion;
-    // Of one accelerator and of many; between them as measured on 2, 4 and 16.
-    const manyUs = (options.patienceOfMany * (1 + 3 / (accelerators - 1) ** 2)) / times.execUs[1]!;
+    const { times, cdf, options } = this;
+    const { scale } = occasion;
     const startAt = occasion.startAt + (size - 1) * occasion.dataUs;
     if (!this.gather(lines, from, to, size, startAt, scale)) return Number.NEGATIVE_INFINITY;
-    const execUs = times.batchUs(size, times.meanOf(cdf));
+    const execUs = times.batchUs(size, times.meanOf(cdf)) * scale;
+    const earned = this.earnedBy(lines, size, startAt, execUs, occasion);
+    if (earned / execUs <= best) return Number.NEGATIVE_INFINITY;
+    const lost = options.lossWeight === 0 ? 0 : this.lostBy(lines, size, startAt, execUs, occasion);
+    return (earned - options.lossWeight * lost) / execUs;
+  }
+
+  /** @param execUs of the candidate, on this accelerator. */
+  private earnedBy(
+    lines: readonly Line[],
+    size: number,
+    startAt: number,
+    execUs: number,
+    { scale, accelerators }: Occasion,
+  ): number {
+    const { times, lineOf, indexOf, cdf, chances } = this;
     let earned = 0;
     for (let member = 0; member < size; member++) {
-      const { pending, weight, kind, sloUs } = lines[lineOf[member]!]!;
-      const slackUs = (pending.deadlineAt(indexOf[member]!) - startAt) / scale;
-      const chance = times.chanceOf(cdf, times.longestWithin(size, slackUs));
-      const patienceUs = sloUs * Math.min(options.patience, manyUs * sloUs);
-      const later = 1 - Math.exp((-scale * Math.max(0, slackUs - execUs)) / patienceUs);
+      const index = lineOf[member]!;
+      const { pending, weight, kind, sloUs } = lines[index]!;
+      const leftUs = pending.deadlineAt(indexOf[member]!) - startAt;
+      const chance = times.chanceOf(cdf, times.longestWithin(size, leftUs / scale));
+      const later =
+        chances === null
+          ? 1 - Math.exp(-Math.max(0, leftUs - execUs) / this.patienceUs(sloUs, accelerators))
+          : chances.chanceOf(index, leftUs - execUs / accelerators);
       earned += weight * chance * (1 - later * this.netOf(kind));
     }
-    if (earned / (execUs * scale) <= best) return Number.NEGATIVE_INFINITY;
-    const lost = options.lossWeight === 0 ? 0 : this.lostMeanwhile(lines, size, startAt, execUs * scale, scale);
-    return (earned - (options.lossWeight * lost) / accelerators) / (execUs * scale);
+    return earned;
+  }
+
+  private lostBy(
+    lines: readonly Line[],
+    size: number,
+    startAt: number,
+    execUs: number,
+    { startAt: from, scale, accelerators }: Occasion,
+  ): number {
+    const { chances } = this;
+    if (chances === null) return this.lostMeanwhile(lines, size, startAt, execUs, scale) / accelerators;
+    // Each of the others ends one meanwhile, too.
+    const us = startAt - from + execUs / accelerators;
+    let lost = 0;
+    for (let index = 0; index < lines.length; index++) {
+      const { kind, weight } = lines[index]!;
+      const net = this.netOf(kind);
+      if (net > 0) lost += net * weight * chances.lostWithin(index, us);
+    }
+    return lost;
+  }
+
+  /** Of one accelerator and of many; between them as measured on 2, 4 and 16. */
+  private patienceUs(sloUs: number, accelerators: number): number {
+    const { patience, patienceOfMany } = this.options;
+    const manyUs = (patienceOfMany * (1 + 3 / (accelerators - 1) ** 2)) / this.times.execUs[1]!;
+    return sloUs * Math.min(patience, manyUs * sloUs);
+  }
+
+  private noteServed(lines: readonly Line[], size: number, at: number): void {
+    const { byGaps, bestLine } = this;
+    if (byGaps === null) return;
+    for (let index = 0; index < lines.length; index++)
+      if (bestLine.subarray(0, size).includes(index)) byGaps.served(lines[index]!, at);
   }
 
   /** The earliest deadlines of the lines [from, to] that are surely in time in a batch of this size, its part of the longest kind. */

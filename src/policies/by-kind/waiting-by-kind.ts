@@ -16,6 +16,10 @@ export interface Line {
   readonly pending: DeadlineQueue;
   /** From arrival to deadline, a moving mean, µs. */
   sloUs: number;
+  /** Start of its last batch, µs; -Infinity: none. */
+  servedAt: number;
+  /** Between its batches while somebody waits, a moving mean, µs; -1: none was seen. */
+  gapUs: number;
 }
 
 /**
@@ -107,7 +111,14 @@ export class WaitingByKind {
       alike = index;
     }
     if (alike >= 0 && lines.length >= LINES_MAX) return lines[alike]!;
-    const line = { kind, weight, pending: new DeadlineQueue(), sloUs: 0 };
+    const line = {
+      kind,
+      weight,
+      pending: new DeadlineQueue(),
+      sloUs: 0,
+      servedAt: Number.NEGATIVE_INFINITY,
+      gapUs: -1,
+    };
     lines.push(line);
     return line;
   }

@@ -34,14 +34,23 @@ export const distributionPlusPolicy = definePolicy({
       default: GROUP_OPTIONS.sure,
       meaning: "Who joins a batch has time until this quantile of what it takes.",
     },
+    gap_part: {
+      type: "number",
+      min: 0,
+      max: 1000,
+      default: GROUP_OPTIONS.gapPart,
+      meaning:
+        "Mean time until a request that does not go now has its next chance, as a part of what lies between batches of its kind, as measured. 0, and with more than 8 accelerators: by " +
+        "`patience` and `patience_of_many`, and a loss is only who can go alone now and not after the batch.",
+    },
     patience: {
       type: "number",
       min: 0.001,
       max: 1000,
       default: GROUP_OPTIONS.patience,
       meaning:
-        "Mean time until a request that does not go now is expected to have its next chance, as a part of its SLO. What has time left is " +
-        "worth less now.",
+        "Mean time until a request that does not go now is expected to have its next chance, as a part of its SLO: until a gap is measured, or where " +
+        "gaps are not read. What has time left is worth less now.",
     },
     patience_of_many: {
       type: "number",
@@ -49,7 +58,7 @@ export const distributionPlusPolicy = definePolicy({
       max: 1000,
       default: GROUP_OPTIONS.patienceOfMany,
       meaning:
-        "The same at most with many accelerators, for each time alone that its SLO holds: the next chance comes soon. With two it is " +
+        "Where gaps are not read, the same at most with many accelerators, for each time alone that its SLO holds: the next chance comes soon. With two it is " +
         "four times this, with four 1.3 times.",
     },
     price: {
@@ -69,7 +78,18 @@ export const distributionPlusPolicy = definePolicy({
         "Kinds that are told apart when groups are weighed: of more that wait, neighbours by their times count as one. Work grows with the square.",
     },
   },
-  create: ({ window_s, batch_sizes, hopeless, loss_weight, patience, price, sure, patience_of_many, lines }) => ({
+  create: ({
+    window_s,
+    batch_sizes,
+    hopeless,
+    loss_weight,
+    gap_part,
+    patience,
+    price,
+    sure,
+    patience_of_many,
+    lines,
+  }) => ({
     name: "distribution+",
     createLatency: createLatency(window_s),
     createQueue: (key, spec, core) => {
@@ -78,6 +98,7 @@ export const distributionPlusPolicy = definePolicy({
         sizes,
         hopeless,
         lossWeight: loss_weight,
+        gapPart: gap_part,
         patience,
         patienceOfMany: patience_of_many,
         price,
