@@ -10,7 +10,7 @@ const TIE = 0.03;
 const ORDER_PART = 0.9;
 /** distribution+ beside the best with equal information: at most this below, and this above where many are lost. */
 const BELOW_MAX = 0.01;
-const ABOVE_MIN = 0.05;
+export const ABOVE_MIN = 0.05;
 const LOST = 0.9;
 /** Static models: distances, from this SLO on. */
 const STATIC_WITHIN = 0.03;

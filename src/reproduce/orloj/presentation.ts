@@ -15,6 +15,9 @@ import {
 } from "./runs.js";
 import { FAIR, ORLOJ_FAIR, OURS, PLUS, PLUS_KNOWING, PUBLISHED, type ToldSystem } from "./systems.js";
 
+/** Of those given equal information. */
+export const BEST_FAIR = "best of the others";
+
 const right = (title: string) => ({ title, align: "right" as const });
 const PLACE = [{ title: "case" }, right("SLO"), right("load")];
 
@@ -61,6 +64,22 @@ export const fairTable = (rows: readonly (MeasuredRow | BoundedRow)[]): Table =>
   };
 };
 
+/** @param above what is asked for over the best of the others. */
+export const reachTable = (rows: readonly BoundedRow[], above: number): Table => ({
+  title: `What is asked for, ${above} above the best of the others, beside what no scheduler exceeds`,
+  columns: [
+    ...PLACE,
+    ...[BEST_FAIR, PLUS.name, PLUS_KNOWING.name, "asked for", "bound"].map(right),
+    { title: "beyond any scheduler" },
+  ],
+  rows: lines(rows, (row, load) => {
+    const best = bestAt(row, FAIR, load).finished[load]!.mean;
+    const bound = row.bound[load]!.mean;
+    const means = [best, finishedOf(row, PLUS, load).mean, row.known[load]!.mean, best + above, bound];
+    return [...means.map((mean) => mean.toFixed(3)), bound < best + above ? "yes" : "no"];
+  }),
+});
+
 const SEVERAL = [...FAIR, ORLOJ_FAIR];
 /** Which variant of each is shown. */
 export const settingsTable = (rows: readonly MeasuredRow[]): Table => ({
@@ -87,9 +106,6 @@ const pointOf = (row: MeasuredRow, measured: Measured, series: string): LineRow 
     panel: row.workload.caseId,
   };
 };
-
-/** Of those given equal information. */
-export const BEST_FAIR = "best of the others";
 
 /** All cases at full load. */
 export function tableFigure(id: string, title: string, rows: readonly MeasuredRow[]): Figure {
