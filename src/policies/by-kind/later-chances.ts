@@ -2,7 +2,9 @@ import type { Line } from "./waiting-by-kind.js";
 
 /** Batches that a line's mean gap is of. */
 const GAP_MEMORY = 50;
-/** Patiences within which e^-y is a number that sums can be made of; an SLO is no longer. */
+/** Patience as a part of the SLO, at least: where accelerators are idle gaps say that all can wait, and then some wait in vain. */
+const LEAST_PART = 0.15;
+/** Patiences within which e^-y is a number that sums can be made of. */
 const FAR = 500;
 
 export interface LaterOptions {
@@ -44,7 +46,7 @@ export class LaterChances {
       const line = lines[index]!;
       const { pending, sloUs } = line;
       const gapUs = line.gapUs < 0 ? sloUs * this.options.patience : line.gapUs * this.options.gapPart;
-      this.patienceUs[index] = Math.max(1, sloUs / FAR, Math.min(sloUs, gapUs));
+      this.patienceUs[index] = Math.max(1, sloUs * LEAST_PART, Math.min(sloUs, gapUs));
       this.ownUs[index] = ownUs(line);
       this.offset[index] = end;
       end += pending.length + 1;
