@@ -162,7 +162,7 @@ export const modelFileSchema = z.strictObject({
     .describe(
       "Requests of different buckets of the one input that is padded. together: they share batches, each padded to its longest, and the " +
         "bucket is the kind of a request that names no app (at most 12 kinds, size<=N). apart: a queue for each bucket. Default: together " +
-        "where the group's policy knows times by kind (distribution, distribution+), else apart.",
+        "where the policy may plan by kind (distribution, distribution+; auto with by_app, in one thread), else apart.",
     ),
   apps: z
     .array(z.string().refine(isAppName, `must be ${APP_NAME_BOUND}`))

@@ -121,7 +121,7 @@ const optionsOf = <const B extends boolean>(isAuto: B) =>
       type: "boolean",
       default: isAuto,
       meaning:
-        "Where requests of unlike apps wait, it can be chosen who goes together by how long each app's requests take (as " +
+        "Where requests of unlike apps or sizes wait, it can be chosen who goes together by how long those of each take (as " +
         "distribution+ does); with `rehearse` where that would have earned most. false: one time for each batch size.",
     },
     hand_on: {

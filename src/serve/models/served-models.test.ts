@@ -91,6 +91,28 @@ test("sizes are together where the group's policy plans by kind, or their owner 
   expect(new Set(many).size).toBe(12);
 });
 
+test("under the live policy sizes are together where it may choose by kinds", () => {
+  const togetherUnder = (spec: object, options: object = {}, group: object = {}): boolean => {
+    const network = { controlUs: 300, dataUsPerRequest: 0, responseUs: 200 };
+    const groups = [{ spec: { name: "g", ...group }, index: 0, network } as AcceleratorGroup];
+    const metrics = { ofModel: () => ({}) } as unknown as Metrics;
+    const models = new ServedModels({ log: silentLog(), ...options }, groups, {} as LiveScheduler, metrics);
+    const own = { name: "m", group: "g", sloUs: 50_000, policy: "auto", policyOptions: {}, apps: [] };
+    return models.add(
+      { ...padded(16, 32), ...own, ...spec } as unknown as ModelSpec,
+      { us: () => 1000 } as unknown as ModelTimes,
+    ).areSizesTogether;
+  };
+  expect(togetherUnder({})).toBe(true);
+  expect(togetherUnder({ sizes: "apart" })).toBe(false);
+  expect(togetherUnder({ policyOptions: { by_app: false } })).toBe(false);
+  expect(togetherUnder({ policy: "deferred" })).toBe(false);
+  // Served as eager.
+  expect(togetherUnder({ sloUs: null })).toBe(false);
+  expect(togetherUnder({}, { hasThreads: true })).toBe(false);
+  expect(togetherUnder({}, {}, { policy: { name: "nexus", options: {} } })).toBe(false);
+});
+
 test("what is known of a queue before its first request: what one of each size takes, and what a batch costs", () => {
   const point = (extent: number, batchSize: number, us: number) => {
     const quantiles = { p50Us: us, p90Us: 1.1 * us, p99Us: 1.3 * us, runs: 30 };

@@ -1,5 +1,6 @@
 import { measuredTable } from "../../core/latency/latency.js";
 import type { NetworkDelays } from "../../core/policy.js";
+import type { WindowRules } from "../../policies/deferred/window-queue.js";
 import { LIVE_DEFAULTS, type LiveDefaults, liveWindow } from "../../policies/live.js";
 import { plansByKind } from "../../policies/registry.js";
 import { ServingError } from "../../wire/serving-error.js";
@@ -19,6 +20,8 @@ export interface ServedModelsOptions {
   readonly policyDefaults?: LiveDefaults;
   /** Delays that plans allow for, µs; absent: until they are measured, NETWORK. */
   readonly network?: NetworkDelays;
+  /** Queues are on threads, where nothing is known of kinds. Default false. */
+  readonly hasThreads?: boolean;
   /** Queues per model; default 256. Then the one unused for longest gives way, if any is unused. */
   readonly shareGroupsMax?: number;
 }
@@ -78,7 +81,7 @@ export class ServedModels {
     const apps = this.apps.get(spec.name) ?? new Apps(spec.name, cells.appsBeyondLimit, this.options.log);
     this.apps.set(spec.name, apps);
     apps.declare(spec.apps);
-    const sizes = sizesTogether(spec, plansByKind(group.spec));
+    const sizes = sizesTogether(spec, plansByKind(group.spec) || this.mayTellKinds(spec, group));
     if (sizes !== null) apps.declareSizes(sizes);
     const model = new ServedModel(spec, times, group, cells, apps, before, sizes !== null);
     this.models.add(model);
@@ -168,9 +171,9 @@ export class ServedModels {
       queue: queue.id,
       sloUs: spec.sloUs ?? spec.defaultTimeoutUs,
       lengthMax: spec.queueRequestsMax,
-      window: liveWindow(spec.policy, spec.policyOptions, spec.sloUs, this.options.policyDefaults ?? LIVE_DEFAULTS),
+      window: this.windowOf(spec),
       timesUs,
-      ...(plansByKind(model.group.spec) ? knownBeforehand(model, rows, extent) : {}),
+      ...(plansByKind(model.group.spec) || model.areSizesTogether ? knownBeforehand(model, rows, extent) : {}),
     });
     if (!isAdded) {
       this.freeQueues.push(queue.id);
@@ -180,6 +183,15 @@ export class ServedModels {
     model.queues.set(key, queue);
     this.tellMeasured(queue.id, model);
     return queue;
+  }
+
+  private windowOf({ policy, policyOptions, sloUs }: ServedModel["spec"]): WindowRules {
+    return liveWindow(policy, policyOptions, sloUs, this.options.policyDefaults ?? LIVE_DEFAULTS);
+  }
+
+  /** The live policy chooses who goes together by kinds where that earns most: `auto`, unless it is told not to. */
+  private mayTellKinds(spec: ServedModel["spec"], { spec: { policy } }: AcceleratorGroup): boolean {
+    return policy === undefined && this.options.hasThreads !== true && this.windowOf(spec).plus?.byApp === true;
   }
 
   /** Plans of a new queue allow for the delays of its model, where they were measured. */

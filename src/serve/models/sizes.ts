@@ -8,7 +8,7 @@ const SIZES_MAX = 12;
  * The sizes that a model's requests are told apart by where they share batches whatever their size (`sizes: together`): its
  * buckets, or the largest of neighbours where there are more than SIZES_MAX.
  *
- * @param plansByKind the group's policy knows what batches take by who is in them: then that is the default.
+ * @param plansByKind the policy may plan by who is in a batch: then that is the default.
  * @returns upper bounds, ascending; null: requests of different sizes are queued apart.
  */
 export function sizesTogether(spec: ModelSpec, plansByKind: boolean): readonly number[] | null {

@@ -70,7 +70,8 @@ export class LiveDriver {
     this.groups = this.createGroups();
     this.scheduler = this.createScheduler();
     const tellIdle = (model: ServedModel): void => this.tellIdle(model);
-    this.models = new ServedModels(options, this.groups, this.scheduler, this.metrics);
+    const hasThreads = (options.schedulerMode ?? "inline") !== "inline";
+    this.models = new ServedModels({ ...options, hasThreads }, this.groups, this.scheduler, this.metrics);
     this.requests = new LiveRequests(options, this.clock, this.models, this.scheduler, this.metrics, tellIdle);
     this.batches = new LiveBatches(options, this.clock, this.models, this.requests, this.scheduler, tellIdle);
     this.profilers = this.groups.map((group) => this.createProfiler(group, tellIdle));
