@@ -55,7 +55,7 @@ test("apps: every contender at a load, and what batches were expected to take", 
   const [first, ...others] = values.keys();
   expect(first).toBe("apps embedder at 1");
   // A machine in use may serve no batch in so short a run: then there is nothing to say of what it was expected to take.
-  const predicted = ["prediction apps embedder, distribution-plus", "prediction apps embedder, by-size"];
+  const predicted = ["default", "distribution-plus", "by-size"].map((name) => `prediction apps embedder, ${name}`);
   expect(predicted).toEqual(expect.arrayContaining(others));
   // A machine in use makes runs void: then there is no value.
   for (const value of values.values()) expect(value).not.toBeGreaterThan(1);

@@ -171,7 +171,7 @@ http: { port: 0 }
 grpc: { enabled: false }
 groups: { cpu: { kind: onnx, count: 1, threads: 1, policy: distribution+ } }
 scheduler: { profiler: { time_share: 0.01, request_share: 1, observations: 1000000 } }
-profile: { budget_s: 0.2 }
+profile: { budget_s: 2 }
 log: { level: silent }
 `;
   const source = parseSource(text, "rubato.config.yaml");

@@ -12,6 +12,7 @@ test("runs tiny; the same answers each time, a state row below 500 bytes", async
     "pard-request-0",
     "pard-request-1000",
     "pard-planner",
+    "pard-planner-ways",
   ]);
   expect((await run()).map(({ digest }) => digest)).toEqual(results.map(({ digest }) => digest));
   expect(results.at(-1)!.figures!.row_bytes).toBeLessThan(500);

@@ -35,6 +35,8 @@ async function load(): Promise<Step[]> {
   const functions: Step[] = [];
   for (const [step, { url, name, reference }] of steps.entries()) {
     say({ kind: "loading", step });
+    // A file may end the process at once: who did it has left that by then.
+    await new Promise((resolve) => port.once("message", resolve));
     let exports: Record<string, unknown>;
     try {
       exports = (await import(url)) as Record<string, unknown>;

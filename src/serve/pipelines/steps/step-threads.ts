@@ -17,6 +17,8 @@ import { movable } from "./step-tensors.js";
 const RESTART_US = 1_000_000;
 /** Short-lived objects, beside the heap that the pipeline's owner allows. */
 const YOUNG_MB = 32;
+/** What a thread waits for before it loads a file: that it does is said. */
+const HEARD = null;
 /** A step file that never ends its loading must not keep its pipeline loading for ever. */
 export const LOAD_US = 60_000_000;
 /** A thread that is ended has this long to give its memory back before another takes its place. */
@@ -115,6 +117,7 @@ export class StepThreads {
         else if (message.kind === "loading") {
           loading = `step '${steps[message.step]?.reference}'`;
           this.say(message);
+          port.postMessage(HEARD);
         } else if (message.kind === "ending") late = message.step;
         else if (message.kind === "unloadable") end(message.message);
         else if (message.kind === "ready") {
