@@ -3,6 +3,7 @@
 import { select } from "./ahead/select.js";
 import type { BoardRow } from "./board.js";
 import { columnOf, WAIT_QUANTILES } from "./module-states.js";
+import { quantile, quantilesAt } from "./quantiles.js";
 import { seededUniform } from "./seeded-uniform.js";
 
 /** PARD's M. */
@@ -37,14 +38,9 @@ export class BatchWaits {
       return;
     }
     const execUs = row.value(EXEC_US);
-    const steps = WAIT_QUANTILES - 1;
-    const at = Float64Array.from({ length: WAIT_QUANTILES }, (_, index) => row.value(WAIT + index) * execUs);
+    const quantilesUs = quantilesAt(row, WAIT, WAIT_QUANTILES).map((part) => part * execUs);
     const parts = this.parts[module]!;
-    for (let sample = 0; sample < SAMPLES; sample++) {
-      const place = parts[sample]! * steps;
-      const step = Math.floor(place);
-      waitsUs[sample] = at[step]! + (place - step) * (at[step + 1]! - at[step]!);
-    }
+    for (let sample = 0; sample < SAMPLES; sample++) waitsUs[sample] = quantile(quantilesUs, parts[sample]!);
   }
 
   /** F^-1(lambda) of the sum over these modules, µs. @param lambda in (0, 1). */

@@ -256,6 +256,7 @@ export class Budgets {
   }
 
   private reserve(): void {
+    if (this.spec.rule !== "staggered") return;
     const { times, leastOwnUs, promisedUs } = this;
     this.reserveUs = leastOwnUs.map((leastUs, module) =>
       times.staggeredUs === undefined || times.isSingle?.(module) === true

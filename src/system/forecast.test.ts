@@ -316,8 +316,13 @@ describe("modules with batches of one, of which profiles tell little (PARD §7)"
   const lengthsUs = (module: number, frame: number, foresees: boolean): number =>
     module === 1 ? (frame === 7 ? (foresees ? 40_000 : 0) : 20_000) : 0;
   /** The middle one of three has batches of one: parts waited 30 ms there and took 60 ms, of 30 ms by their lengths. */
-  const dueBy = (estimates: BudgetSpec["estimates"], module: number, frame: number): number => {
-    const spec = { ...BUDGET_DEFAULTS, rule: "forecast", lambda: 0, estimates } as const;
+  const dueBy = (
+    estimates: BudgetSpec["estimates"],
+    module: number,
+    frame: number,
+    executions: BudgetSpec["executions"] = "mean",
+  ): number => {
+    const spec = { ...BUDGET_DEFAULTS, rule: "forecast", lambda: 0, estimates, executions } as const;
     const budgets = new Budgets(chain(3), spec, {
       leastUs: () => LEAST_US,
       isSingle: (each) => each === 1,
@@ -337,6 +342,10 @@ describe("modules with batches of one, of which profiles tell little (PARD §7)"
     expect(dueBy("profiles", 1, 7)).toBe(DEADLINE - LEAST_US);
     // A wait in a batch of 30 of 60 ms, and no queueing before: with lambda 0 none of it counts.
     expect(dueBy("profiles", 0, 7)).toBe(DEADLINE - LEAST_US - 60_000);
+  });
+
+  test("the same for the module's own where what is ahead is sampled", () => {
+    expect(dueBy("recent", 1, 7, "distribution")).toBe(DEADLINE - LEAST_US - (60_000 - LEAST_US));
   });
 
   test("lengths that are known count, so many times as long as such took lately; foreseen: also those of answers", () => {

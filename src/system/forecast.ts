@@ -41,7 +41,8 @@ export class Forecast {
   private readonly leastUs: Float64Array;
   /** By module: the ways from it, of the modules after it. */
   private readonly paths: readonly (readonly (readonly number[])[])[];
-  private readonly waits: BatchWaits;
+  /** Null: `ahead` says it all. */
+  private readonly waits: BatchWaits | null;
   private readonly delayUs: Float64Array;
   private readonly execUs: Float64Array;
   /** Mean of those that `execUs` is of; 0: not known. */
@@ -54,13 +55,13 @@ export class Forecast {
     this.lambda = lambda;
     this.leastUs = leastUs;
     this.paths = pathsOf(pipeline, leastUs);
-    this.waits = new BatchWaits(pipeline.modules.length, seed);
     this.delayUs = new Float64Array(leastUs.length);
     this.execUs = leastUs.slice();
     this.lengthsUs = new Float64Array(leastUs.length);
     this.afterUs = new Float64Array(leastUs.length);
     const options = { ...AHEAD_DEFAULTS, ...more };
     this.ahead = isSampled(pipeline, options) ? new Ahead(pipeline, leastUs, { ...options, lambda, seed }) : null;
+    this.waits = this.ahead === null ? new BatchWaits(pipeline.modules.length, seed) : null;
     this.reckon();
   }
 
@@ -74,10 +75,13 @@ export class Forecast {
   /** The modules published. */
   published(states: Board, at: number): void {
     const row = states.blank();
-    const reader = this.ahead ?? this;
-    for (const module of this.leastUs.keys())
-      reader.told(module, states.read(module, at, row) === "fresh" ? row : null);
-    reader.reckon();
+    for (const module of this.leastUs.keys()) {
+      const said = states.read(module, at, row) === "fresh" ? row : null;
+      this.told(module, said);
+      this.ahead?.told(module, said);
+    }
+    this.reckon();
+    this.ahead?.reckon();
   }
 
   /** Of a part that comes to the module. @param frame its own, of `frames`; null: nothing is known of it. */
@@ -90,14 +94,15 @@ export class Forecast {
     );
   }
 
-  told(module: number, row: BoardRow | null): void {
+  private told(module: number, row: BoardRow | null): void {
     this.delayUs[module] = row === null ? 0 : row.value(DELAY_US);
     this.execUs[module] = row === null ? this.leastUs[module]! : row.value(EXEC_US);
     this.lengthsUs[module] = row === null ? 0 : row.value(LENGTHS_US);
-    this.waits.told(module, row);
+    this.waits?.told(module, row);
   }
 
-  reckon(): void {
+  private reckon(): void {
+    if (this.waits === null) return;
     for (const [module, paths] of this.paths.entries())
       this.afterUs[module] = paths.reduce((most, path) => Math.max(most, this.takesUs(path)), 0);
   }
@@ -114,7 +119,7 @@ export class Forecast {
 
   private waitUs(path: readonly number[], execUs: number): number {
     if (this.lambda === 0) return 0;
-    return this.lambda === 1 ? execUs : this.waits.quantileUs(path, this.lambda);
+    return this.lambda === 1 ? execUs : this.waits!.quantileUs(path, this.lambda);
   }
 }
 

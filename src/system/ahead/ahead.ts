@@ -2,6 +2,7 @@
 import type { BoardRow } from "../board.js";
 import { columnOf, PART_QUANTILES, RUN_QUANTILES, WAIT_QUANTILES } from "../module-states.js";
 import type { Pipeline } from "../pipeline.js";
+import { quantile, quantilesAt } from "../quantiles.js";
 import { evenDraws } from "./even-draws.js";
 import { CLASSES_MAX, DEFAULT_CLASS } from "./request-classes.js";
 import { SAMPLES, Samples, Slowest } from "./samples.js";
@@ -241,15 +242,4 @@ export class Ahead {
     }
     return sumUs / SAMPLES + select(totalUs, Math.min(SAMPLES - 1, Math.floor(this.lambda * SAMPLES)));
   }
-}
-
-function quantilesAt(row: BoardRow, column: number, count: number): Float64Array {
-  return Float64Array.from({ length: count }, (_, index) => row.value(column + index));
-}
-
-/** Linear between quantiles of equal parts. @param part in [0, 1). */
-function quantile(quantiles: Float64Array, part: number): number {
-  const place = part * (quantiles.length - 1);
-  const step = Math.floor(place);
-  return quantiles[step]! + (place - step) * (quantiles[step + 1]! - quantiles[step]!);
 }
