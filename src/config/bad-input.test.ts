@@ -1,6 +1,7 @@
 /** Malformed scenarios, configurations and data: each message names the file, the field, the bound and the value. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { refusal } from "../../test/support/refusal.js";
 import { ConfigError } from "./config-error.js";
 import { loadScenarioFrom } from "./scenario/scenario.js";
 import { parseRateTrace, parseReplay } from "./scenario/traces.js";
@@ -686,17 +687,6 @@ const REPLAYS: readonly Case[] = [
   ["a nameless model", "at_us,model\n5,\n", ["bad.csv:2: model: must name a model; was empty"]],
   ["a time before the start", "at_us,model\n-5,a\n", ["bad.csv:2: at_us: must be a number in [0,", '"-5"']],
 ];
-
-function refusal(run: () => unknown): string {
-  try {
-    run();
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    expect(error.exitCode).toBe(2);
-    return error.message;
-  }
-  throw new Error("was accepted");
-}
 
 function table(name: string, file: string, cases: readonly Case[], read: (text: string) => unknown): void {
   describe(name, () => {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it, test } from "vitest";
-import { ConfigError } from "../../config-error.js";
+import { refusal as refusalOf } from "../../../../test/support/refusal.js";
 import { parseSource } from "../../source.js";
 import { type ExpandedScenario, groupsOf, loadScenario, loadScenarioFrom } from "../scenario.js";
 
@@ -23,15 +23,7 @@ arrivals: { process: poisson, rate_rps: 100 }
 ${more}`;
 
 const load = (text: string): ExpandedScenario => loadScenarioFrom(parseSource(text, "bad.yaml"));
-function refusal(text: string): string {
-  try {
-    load(text);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  throw new Error("was accepted");
-}
+const refusal = (text: string): string => refusalOf(() => load(text));
 
 describe("groups that generate text", () => {
   it("are understood in µs and whole tokens", () => {

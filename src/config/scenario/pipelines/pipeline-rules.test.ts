@@ -1,6 +1,7 @@
 /** Groups and pipelines that cannot be: each message names the place, the bound and the value, and both ends of an edge. */
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
+import { refusal as refusalOf } from "../../../../test/support/refusal.js";
 import { ConfigError } from "../../config-error.js";
 import { parseSource, sourceOf } from "../../source.js";
 import { groupsOf, loadScenarioFrom } from "../scenario.js";
@@ -23,15 +24,7 @@ const GOOD = modules("{ id: 0, name: a, pres: [], subs: [1] }", "{ id: 1, name: 
 const one = (keys: string): string => modules(`{ id: 0, name: a${keys} }`, "{ id: 1, name: b, pres: [0] }");
 
 const load = (text: string) => loadScenarioFrom(parseSource(text, "bad.yaml"));
-function refusal(text: string): string {
-  try {
-    load(text);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  throw new Error("was accepted");
-}
+const refusal = (text: string): string => refusalOf(() => load(text));
 
 /** Requests of two apps that take the ways of the first module unlike. */
 const forked = (branch: string, apps = "[{ name: x, share: 3 }, { name: y }]"): string =>
