@@ -44,7 +44,7 @@ export const LOG_NETWORK = 12;
 export const LOG_REJECTED = 13;
 /** a = key, b = 1 when it is held, 0 when it is let go. */
 export const LOG_HELD = 14;
-/** a = kind, b = weight, c = dueBy of the request in the LOG_ARRIVED that follows, where they are not plain. */
+/** a = kind, b = weight, c = dueBy, d = headStartUs of the request in the LOG_ARRIVED that follows, where they are not plain. */
 export const LOG_TRAITS = 15;
 /** a = key (-1: not given out yet), b = key of the queue that it shadows (QueueSpec.shadowOf). */
 export const LOG_SHADOW_ADDED = 16;
@@ -135,7 +135,7 @@ export function applyEvent(scheduler: Scheduler, rows: Float64Array, from: numbe
       scheduler.removeQueue(a);
       break;
     case LOG_TRAITS:
-      applyArrived(scheduler, rows, from + LOG_WIDTH, { kind: a, weight: b, dueBy: c });
+      applyArrived(scheduler, rows, from + LOG_WIDTH, { kind: a, weight: b, dueBy: c, headStartUs: d });
       return 2;
     case LOG_ARRIVED:
       applyArrived(scheduler, rows, from, PLAIN);

@@ -37,14 +37,15 @@ export interface InferCall {
   readonly byteLength: number;
 }
 
+/** What the queue of a module is told of when a part must be done; see RequestTraits. */
+export type PartDue = Pick<RequestTraits, "dueBy" | "headStartUs">;
+
 /** It is a part of a pipeline's request. */
-export interface CallOfPart {
+export interface CallOfPart extends PartDue {
   /** When the whole was received. */
   readonly askedAt: number;
   /** Of the whole, in place of the model's. */
   readonly deadline: number;
-  /** What the model's queue must reach. */
-  readonly dueBy: number;
   /** Its batch ran, whoever still waits for it. @param us its equal share of the batch's time. */
   ran(us: number): void;
 }

@@ -172,10 +172,14 @@ function timesOf(scenario: ExpandedScenario): ModuleTimes {
     plannedUs: (model) => plannedUs[model]!,
     staggeredUs: (model) => inTurnUs[model]!,
     isSingle: (model) => scenario.models[model]!.batchSizeMax === 1,
-    togetherUs: (index, parts) => {
+    groupOf: (model) => scenario.models[model]!.group ?? 0,
+    togetherUs: (index, parts, beside, eachUs) => {
       const model = scenario.models[index]!;
       const { delayUs, count } = groups[model.group ?? 0]!;
-      return delayUs + togetherUs(parts, count, model.batchSizeMax, (size) => execOf(model, size));
+      return (
+        delayUs +
+        togetherUs(parts + (count - 1) * beside, count, model.batchSizeMax, (size) => execOf(model, size), eachUs)
+      );
     },
   };
 }

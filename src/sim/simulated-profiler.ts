@@ -21,7 +21,7 @@ export class SimulatedProfiler {
   private readonly nameOf: (key: QueueKey, kind: number) => string;
   /** By queue: the one that shadows it. */
   private readonly shadows = new Map<QueueKey, QueueKey>();
-  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY };
+  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
   private tag = -1;
   private key: QueueKey = -1;
   /** When the run that is under way began; NaN: none is. */

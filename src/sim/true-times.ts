@@ -17,7 +17,7 @@ import { normalOf } from "./random.js";
 export class TrueTimes {
   /** By model; null: it has no apps. */
   private readonly models: readonly (ModelTimes | null)[];
-  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY };
+  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
 
   /** @returns null where no model has apps. */
   static of(scenario: ExpandedScenario, seed: number): TrueTimes | null {

@@ -2,7 +2,7 @@
 import { AHEAD_DEFAULTS, type AheadOptions } from "./ahead/ahead.js";
 import type { Board } from "./board.js";
 import { Forecast, type RequestFrames } from "./forecast.js";
-import { columnOf, WINDOW_INTERVALS } from "./module-states.js";
+import { columnOf, PART_QUANTILES, WINDOW_INTERVALS } from "./module-states.js";
 import { Overload } from "./overload.js";
 import { type PartFrames, PartWork, type Work } from "./part-work.js";
 import type { Pipeline } from "./pipeline.js";
@@ -13,7 +13,8 @@ import type { Pipeline } from "./pipeline.js";
  *   parts of a fan-out by that of all that come together; a module without batches gets all but the least that must still follow;
  * - measured: the same by the times that parts took in the modules lately, if that is more; by the least times where it is not known;
  * - staggered: all of it but what later modules take when they are full: the time of the planned batch and the mean wait for an accelerator that
- *   runs such batches in turn with others; its share (as above) where that is more;
+ *   runs such batches in turn with others; its share (as above, and of modules without batches, too) where that is more. Of modules on the same
+ *   accelerators the later ones go first;
  * - rest: all of it but the least that must still follow;
  * - whole: all of it (what follows is not looked at; PARD-back);
  * - forecast: all of it but what is expected to follow, queueing and waits in batches included (PARD Eq. 3b);
@@ -79,8 +80,11 @@ export interface ModuleTimes {
   plannedUs?(module: number): number;
   /** A batch of the planned size and its wait for an accelerator while all run such batches in turn; absent: as one alone. @param sloUs that is planned for where the model says nothing. */
   staggeredUs?(module: number, sloUs: number): number;
-  /** So many that come at once, until the last is done; absent: as one alone. */
-  togetherUs?(module: number, count: number): number;
+  /**
+   * So many that come at once, until the last is done; absent: as one alone.
+   * @param beside so many of another request are there for each accelerator but one. @param eachUs accelerator time of each, as measured; NaN: by the profile.
+   */
+  togetherUs?(module: number, count: number, beside: number, eachUs: number): number;
   /**
    * One alone, by its own lengths; 0: it has none, or what they are cannot be known when it comes. Absent: 0.
    * @param frame of the part. @param foresees also what becomes known only as it runs.
@@ -88,13 +92,19 @@ export interface ModuleTimes {
   lengthsUs?(module: number, frame: number, foresees: boolean): number;
   /** Its batches are of one: its queue waits for nobody, whatever time it is given. */
   isSingle?(module: number): boolean;
+  /** Modules of one number run on the same accelerators. Absent: each has its own. */
+  groupOf?(module: number): number;
 }
 
 const SEED = 1;
 const QUEUE_US = columnOf("queue_us");
 const RUN_US = columnOf("run_us");
 const EXEC_US = columnOf("exec_us");
+const SIZE = columnOf("batch_size");
 const WORST_US = columnOf("worst_us");
+/** The last quantile that is published, and the middle one. */
+const MOST_PARTS = columnOf("parts_0") + PART_QUANTILES - 1;
+const MEDIAN_PARTS = columnOf("parts_0") + (PART_QUANTILES - 1) / 2;
 
 /** Which column of what modules publish the rule goes by. */
 const MEASURED_BY: Partial<Record<BudgetRule, (value: (column: number) => number) => number>> = {
@@ -124,6 +134,10 @@ export class Budgets {
   /** staggered: by module, itself and all after it; and of parts that come together. */
   private reserveUs: Float64Array = new Float64Array(0);
   private reserveAfterUs: Float64Array = new Float64Array(0);
+  /** By module; 0: none before it runs on its accelerators. */
+  private headStarts: Float64Array;
+  /** staggered: accelerator time of a part, as measured; NaN: not yet. */
+  private readonly eachUs: Float64Array;
   private readonly reserved: PartWork;
   /** Null: another rule. */
   private readonly forecast: Forecast | null;
@@ -135,16 +149,22 @@ export class Budgets {
     this.times = times;
     this.promisedUs = promisedUs;
     this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
-    this.reserved = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.reserveUs[module]!));
+    this.reserved = new PartWork(pipeline, (module, count, beside) =>
+      this.headStarts[module]! > 0 && times.togetherUs !== undefined
+        ? this.times.togetherUs!(module, count, beside, this.eachUs[module]!)
+        : this.togetherUs(module, count, this.reserveUs[module]!),
+    );
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
+    this.headStarts = new Float64Array(pipeline.modules.length);
+    this.eachUs = new Float64Array(pipeline.modules.length).fill(Number.NaN);
     const { rule, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
     this.leastBeforeUs = this.along("pres", this.leastOwnUs);
     this.priorOwnUs = this.priorOf(times);
     this.ownUs = this.priorOwnUs;
-    this.afterUs = this.along("subs", this.ownUs);
-    this.beforeUs = this.along("pres", this.ownUs);
+    this.afterUs = this.work.along("subs");
+    this.beforeUs = this.work.along("pres");
     this.reserve();
     this.forecast = rule === "forecast" ? new Forecast(pipeline, this.leastOwnUs, { ...this.spec, seed: SEED }) : null;
     this.overload = rule === "overload" ? new Overload(pipeline, alpha, thresholdUs) : null;
@@ -168,6 +188,7 @@ export class Budgets {
   published(states: Board, at: number): void {
     this.forecast?.published(states, at);
     this.overload?.published(states, at);
+    if (this.spec.rule === "staggered") this.learn(states, at);
     const measuredBy = MEASURED_BY[this.spec.rule];
     if (measuredBy === undefined) return;
     const row = states.blank();
@@ -211,14 +232,26 @@ export class Budgets {
         return this.shareBy(module, at, deadline, frame, frames);
       case "staggered":
         return Math.max(
-          this.shareBy(module, at, deadline, frame, frames),
+          this.partBy(module, at, deadline, frame, frames),
           Math.floor(deadline - this.reservedAfterUs(module, frame, frames)),
         );
     }
   }
 
+  /**
+   * How much earlier than by its latest start a part ranks in the module, µs: what the first module of these accelerators kept for itself and all after
+   * it. With the same deadlines a request that is begun then goes before all that are not, and what it took is not in vain. 0 under other rules.
+   */
+  headStartUs(module: number): number {
+    return this.headStarts[module]!;
+  }
+
   private shareBy(module: number, at: number, deadline: number, frame: number, frames: PartFrames | null): number {
     if (this.times.isSingle?.(module) === true) return deadline - this.leastAfterUs[module]!;
+    return this.partBy(module, at, deadline, frame, frames);
+  }
+
+  private partBy(module: number, at: number, deadline: number, frame: number, frames: PartFrames | null): number {
     const { ownUs, afterUs } = this.workOf(module, frame, frames);
     return at + shareOf(deadline - at, ownUs, afterUs);
   }
@@ -263,13 +296,46 @@ export class Budgets {
         ? leastUs
         : times.staggeredUs(module, this.sloUs(module, promisedUs)),
     );
-    this.reserveAfterUs = this.along("subs", this.reserveUs);
+    this.reserved.forget();
+    this.reserveAfterUs = this.reserved.along("subs");
+    const { groupOf } = times;
+    if (groupOf === undefined) return;
+    this.headStarts = this.headStartsBy(groupOf);
+    this.reserveAfterUs = this.reserved.along("subs");
+  }
+
+  private headStartsBy(groupOf: (module: number) => number): Float64Array {
+    const { pipeline, reserveUs, reserveAfterUs } = this;
+    const before: Set<number>[] = pipeline.modules.map(() => new Set());
+    const starts = new Float64Array(before.length);
+    for (const module of pipeline.order) {
+      for (const pre of pipeline.pres[module]!) for (const each of [...before[pre]!, pre]) before[module]!.add(each);
+      for (const earlier of before[module]!)
+        if (groupOf(earlier) === groupOf(module))
+          starts[module] = Math.max(starts[module]!, reserveUs[earlier]! + reserveAfterUs[earlier]!);
+    }
+    return starts;
+  }
+
+  /** How many parts fan-outs make of late, and what parts take. */
+  private learn(states: Board, at: number): void {
+    const row = states.blank();
+    for (const [module, { fansOut }] of this.pipeline.modules.entries()) {
+      if (states.read(module, at, row) !== "fresh") continue;
+      this.eachUs[module] = row.value(EXEC_US) / row.value(SIZE);
+      if (fansOut !== true || row.value(MOST_PARTS) < 0) continue;
+      const most = Math.max(1, Math.round(row.value(MOST_PARTS)));
+      const median = Math.round(row.value(MEDIAN_PARTS));
+      for (const work of [this.work, this.reserved]) work.makes(module, most, median);
+    }
+    this.goBy(this.ownUs);
+    this.reserve();
   }
 
   private togetherUs(module: number, count: number, ownUs: number): number {
     const { togetherUs } = this.times;
     if (count === 1 || togetherUs === undefined) return ownUs;
-    return Math.max(ownUs, togetherUs(module, count));
+    return Math.max(ownUs, togetherUs(module, count, 0, Number.NaN));
   }
 
   /** How long a request may be in the module when nothing before it took longer than it must: what its queue plans batches for. */
@@ -290,8 +356,8 @@ export class Budgets {
   private goBy(ownUs: Float64Array): void {
     this.work.forget();
     this.ownUs = ownUs;
-    this.afterUs = this.along("subs", ownUs);
-    this.beforeUs = this.along("pres", ownUs);
+    this.afterUs = this.work.along("subs");
+    this.beforeUs = this.work.along("pres");
   }
 
   private priorOf({ plannedUs }: ModuleTimes): Float64Array {

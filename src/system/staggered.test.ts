@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { staggeredUs } from "../core/latency/planned-batch.js";
+import { FINISHED } from "../core/outcome.js";
 import { Budgets, type ModuleTimes } from "./budget.js";
+import { ModuleStates, STATE_INTERVAL_US } from "./module-states.js";
+import { togetherUs } from "./part-work.js";
 import { Pipeline } from "./pipeline.js";
 
 const CHAIN = new Pipeline([
@@ -58,7 +61,7 @@ describe("budget: staggered", () => {
     expect(other.dueBy(0, 0, SLO_US, 0)).toBe(200_000);
   });
 
-  it("in a fan-out reserves what all parts that come together take, and to a module without batches gives what need not follow", () => {
+  it("in a fan-out reserves what all parts that come together take, for modules without batches, too", () => {
     const parted = new Pipeline([
       { id: 0, name: "a", pres: [], subs: [1], fansOut: true },
       { id: 1, name: "b", pres: [0], subs: [2] },
@@ -70,6 +73,55 @@ describe("budget: staggered", () => {
       new Budgets(parted, "staggered", times, 900_000).dueBy(1, 0, 900_000, 0, 1, frames);
     // c is one again: 60 ms in turn.
     expect(due(together)).toBe(900_000 - 60_000);
-    expect(due({ ...together, isSingle: (module) => module === 1 })).toBe(900_000 - 10_000);
+    expect(due({ ...together, isSingle: () => true })).toBe(900_000 - 10_000);
+  });
+});
+
+describe("budget: staggered, modules on the same accelerators", () => {
+  const on = (groups: readonly number[]): number[] => {
+    const budgets = new Budgets(CHAIN, "staggered", { ...TIMES, groupOf: (module) => groups[module]! }, SLO_US);
+    return groups.map((_, module) => budgets.headStartUs(module));
+  };
+
+  it("rank later ones before by all that the first of them kept for itself and for what follows", () => {
+    expect(on([0, 0, 0])).toEqual([0, 120_000, 120_000]);
+    expect(on([0, 1, 0])).toEqual([0, 0, 120_000]);
+    expect(on([0, 1, 1])).toEqual([0, 0, 100_000]);
+    expect(on([0, 1, 2])).toEqual([0, 0, 0]);
+  });
+
+  it("under other rules they do not", () => {
+    const budgets = new Budgets(CHAIN, "share", { ...TIMES, groupOf: () => 0 }, SLO_US);
+    expect([0, 1, 2].map((module) => budgets.headStartUs(module))).toEqual([0, 0, 0]);
+  });
+
+  it("before a fan-out keep the work of as many parts as came of late, and of those that others beside have begun, as measured", () => {
+    const parted = new Pipeline([
+      { id: 0, name: "find", pres: [], subs: [1], fansOut: true },
+      { id: 1, name: "read", pres: [0], subs: [2] },
+      { id: 2, name: "page", pres: [1], subs: [], joins: true },
+    ]);
+    const two: ModuleTimes = {
+      leastUs: () => 1000,
+      groupOf: (module) => (module === 2 ? 1 : 0),
+      togetherUs: (_, count, beside, eachUs) => togetherUs(count + beside, 2, 4, (size) => 1000 * size, eachUs),
+    };
+    const budgets = new Budgets(parted, "staggered", two, 900_000);
+    const due = (): number => 900_000 - budgets.dueBy(0, 0, 900_000, 0);
+    expect(due()).toBe(1000 + 1000);
+    const states = new ModuleStates(3);
+    for (let request = 0; request < 100; request++) {
+      states.made(0, 1 + (request % 10));
+      for (const module of [0, 1]) {
+        states.came(module, 0);
+        states.ran(module, 2, 900_000);
+        states.ended(module, FINISHED, 896_000, 896_000, 900_000);
+      }
+    }
+    states.look(STATE_INTERVAL_US);
+    budgets.published(states.board, STATE_INTERVAL_US);
+    // 10 parts at most and 5 or 6 beside, 2 ms each, on two accelerators; then one page.
+    expect(due()).toBeGreaterThanOrEqual(1000 + 15_000);
+    expect(due()).toBeLessThanOrEqual(1000 + 17_000);
   });
 });

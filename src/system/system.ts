@@ -114,7 +114,7 @@ class Line implements FlowDriver {
   private readonly driver: PipelineDriver;
   /** By part: its request in the scheduler of its module, while it is there. */
   private handles = new Int32Array(64);
-  private readonly traits = { kind: 0, weight: 1, dueBy: 0 };
+  private readonly traits = { kind: 0, weight: 1, dueBy: 0, headStartUs: 0 };
 
   constructor(system: System, number: number, place: PipelinePlace, driver: PipelineDriver) {
     this.system = system;
@@ -147,6 +147,7 @@ class Line implements FlowDriver {
     this.driver.partComes(part);
     traits.kind = this.driver.kindOf(part);
     traits.dueBy = place.budgets.dueBy(module, at, deadline, flow.arrivalAt[request]!, flow.frameOf(part), flow);
+    traits.headStartUs = place.budgets.headStartUs(module);
     this.states.came(module, at);
     if (!scheduler.arrive(key, -1 - (part * PIPELINES_MAX + this.number), at, deadline, at, traits)) {
       this.driver.partRefused(part, at);

@@ -16,7 +16,7 @@ export const RANK_WIDTH = 16;
 /** key, tag, arrivalAt, deadline (the client's). */
 export const ARRIVE = 1;
 /**
- * kind, weight, dueAt, part of the ARRIVE or TRANSFER that follows, where they are not plain. dueAt: on the clock of that
+ * kind, weight, dueAt, part, headStartUs of the ARRIVE or TRANSFER that follows, where they are not plain. dueAt: on the clock of that
  * record's deadline; part: over all threads.
  */
 export const TRAITS = 16;
@@ -57,7 +57,7 @@ export const MEMBERS = 21;
 export const ENDS = 22;
 /** reason, at, tag, lateByUs: it was dropped by an estimate. */
 export const DROPPED_LATE = 27;
-/** key, tag, arrivalAt, deadline (of execution), retries + ALONE when it must run alone, kind, weight, dueAt, part: the queue is closing. */
+/** key, tag, arrivalAt, deadline (of execution), retries + ALONE when it must run alone, kind, weight, dueAt, part, headStartUs: the queue is closing. */
 export const HANDED = 23;
 /** key: closed, and may be given out again. */
 export const CLOSED = 24;

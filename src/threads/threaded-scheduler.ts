@@ -345,7 +345,10 @@ export class ThreadedScheduler implements PortSink {
     this.sink.batchEnded(thread * this.batchesMax + batch, startAt, endAt);
   }
 
-  handed(from: number, { key, tag, arrivalAt, deadline, code, kind, weight, dueAt, part }: HandedRequest): void {
+  handed(
+    from: number,
+    { key, tag, arrivalAt, deadline, code, kind, weight, dueAt, part, headStartUs }: HandedRequest,
+  ): void {
     const { queues } = this;
     const { model } = queues.placeOf(key);
     const isCancelled = this.tagState[tag] === CANCEL_ASKED;
@@ -358,8 +361,8 @@ export class ThreadedScheduler implements PortSink {
     }
     const { thread } = queues.placeOf(to);
     this.tagThread[tag] = thread;
-    if (kind !== PLAIN.kind || weight !== PLAIN.weight || dueAt !== deadline || part !== 0)
-      this.ports[thread]!.send([is.TRAITS, kind, weight, dueAt, part === 0 ? 0 : from * PARTS + part]);
+    if (kind !== PLAIN.kind || weight !== PLAIN.weight || dueAt !== deadline || part !== 0 || headStartUs > 0)
+      this.ports[thread]!.send([is.TRAITS, kind, weight, dueAt, part === 0 ? 0 : from * PARTS + part, headStartUs]);
     this.ports[thread]!.send([is.TRANSFER, to, tag, arrivalAt, deadline, code]);
   }
 

@@ -15,7 +15,12 @@ vi.mock("../../src/policies/registry.js", async (original) => ({
   groupPolicy: () => byWeight(),
 }));
 
-const says = (kind: number, weight: number): RequestTraits => ({ kind, weight, dueBy: Number.POSITIVE_INFINITY });
+const says = (kind: number, weight: number): RequestTraits => ({
+  kind,
+  weight,
+  dueBy: Number.POSITIVE_INFINITY,
+  headStartUs: 0,
+});
 
 test("the parameter app names whose request it is: the batch says which", async () => {
   const fake = await new FakeServer([modelSpec({ apps: ["chat", "search"] })], [group(1)]).start();

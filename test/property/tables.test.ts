@@ -166,6 +166,7 @@ describe("RequestTable and BatchTable", () => {
               kind: tag % 7,
               weight: tag / 16,
               dueBy: 0,
+              headStartUs: tag % 3,
             });
             if (live.size === 50) expect(handle).toBe(-1);
             else {
@@ -182,7 +183,8 @@ describe("RequestTable and BatchTable", () => {
           }
           expect(table.live).toBe(live.size);
           for (const [handle, expected] of live) {
-            const { kind, weight } = table;
+            const { kind, weight, headStartUs } = table;
+            expect(headStartUs?.[handle] ?? 0).toBe(expected % 3);
             const row = [table.tag, table.latestEndAt, table.dueAt, kind, weight].map((column) => column[handle]);
             expect(row).toEqual([expected, expected / 4, expected / 8, expected % 7, expected / 16]);
           }

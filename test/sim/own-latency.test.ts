@@ -122,7 +122,12 @@ function driven(learn: boolean) {
   let tag = 0;
   const arrive = (at: number, ...kinds: number[]): void => {
     for (const kind of kinds)
-      scheduler.arrive(key, tag++, at, at + 1e6, at, { kind, weight: 1, dueBy: Number.POSITIVE_INFINITY });
+      scheduler.arrive(key, tag++, at, at + 1e6, at, {
+        kind,
+        weight: 1,
+        dueBy: Number.POSITIVE_INFINITY,
+        headStartUs: 0,
+      });
     scheduler.wake(at);
   };
   return { models, sent, scheduler, key, arrive };

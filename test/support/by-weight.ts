@@ -9,7 +9,7 @@ import { WaitingRequests } from "../../src/policies/waiting-requests.js";
 const WINDOW_US = 1e9;
 
 /**
- * Reads all that a request says of itself: who weighs most goes first, of equal ones who is due first, at once and as many
+ * Reads all that a request says of itself: who weighs most goes first, of equal ones who is due first less its head start, at once and as many
  * as fit; the variant of a batch is the kind of its first member. It gives up nobody.
  */
 class ByWeightQueue implements Queue {
@@ -23,8 +23,8 @@ class ByWeightQueue implements Queue {
   ) {
     this.times = new BatchTimes(key, spec, core);
     this.waiting = new WaitingRequests(core, (request) => {
-      const { weight, dueAt } = core.requests;
-      return dueAt[request]! - weight[request]! * 1e9;
+      const { weight, dueAt, headStartUs } = core.requests;
+      return dueAt[request]! - (headStartUs?.[request] ?? 0) - weight[request]! * 1e9;
     });
   }
 

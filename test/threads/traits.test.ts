@@ -79,6 +79,7 @@ test("lockstep: queue threads form the batches of a Scheduler, by weight, due mo
             kind: Math.floor(random() * 4),
             weight: Math.floor(random() * 5),
             dueBy: random() < 0.5 ? Number.POSITIVE_INFINITY : Math.floor(random() * SLO_US),
+            headStartUs: Math.floor(random() * 3) * 1000,
           },
     );
     const inOne: Omit<Batch, "batch">[] = [];
@@ -165,7 +166,12 @@ test("a part of a refused batch stays one when its queue moves", () => {
 test("a run with traits and moves replays to the same commands", async () => {
   const { front, host, settle, batches, model } = onThreads({ isRecording: true });
   for (let tag = 0; tag < 20; tag++)
-    front.arrive(model, tag, 10, 10 + SLO_US, { kind: tag % 3, weight: tag % 5, dueBy: 500_000 - tag });
+    front.arrive(model, tag, 10, 10 + SLO_US, {
+      kind: tag % 3,
+      weight: tag % 5,
+      dueBy: 500_000 - tag,
+      headStartUs: tag % 2,
+    });
   settle(10);
   front.spread(model, [1]);
   settle(20);

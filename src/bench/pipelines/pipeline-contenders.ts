@@ -8,7 +8,8 @@ import { shippedModel, writePolicyModels } from "../serving/policy-models.js";
 
 export interface PipelineContender {
   readonly name: string;
-  readonly budget: "share" | "forecast" | "split";
+  /** null: what pipelines have that name none. */
+  readonly budget: "forecast" | "split" | null;
   /** Of its group, whose models then name none. */
   readonly groupPolicy: string | null;
   /** Of its models; null: the server's own. */
@@ -16,12 +17,12 @@ export interface PipelineContender {
 }
 
 /** What the server does when nobody chooses. */
-export const SHARE: PipelineContender = { name: "default", budget: "share", groupPolicy: null, policy: null };
+export const DEFAULT: PipelineContender = { name: "default", budget: null, groupPolicy: null, policy: null };
 
 export const PARD: PipelineContender = { name: "pard", budget: "forecast", groupPolicy: "pard", policy: null };
 
 export const PIPELINE_CONTENDERS: readonly PipelineContender[] = [
-  SHARE,
+  DEFAULT,
   { name: "forecast", budget: "forecast", groupPolicy: null, policy: null },
   PARD,
   // Each module drops by a part of the SLO from when the page came to it.
@@ -80,7 +81,10 @@ export function writeOcr(
     module.model === undefined ? module : { ...module, model: `${group}-${module.model}` },
   );
   const queue = { ...file.queue, bytes_max: BYTES_MAX };
-  writeFileSync(path.join(pipeline, "pipeline.yaml"), stringify({ ...file, slo_ms: sloMs, budget, queue, modules }));
+  writeFileSync(
+    path.join(pipeline, "pipeline.yaml"),
+    stringify({ ...file, slo_ms: sloMs, ...(budget && { budget }), queue, modules }),
+  );
 }
 
 /** File that a server has written beside its model. */

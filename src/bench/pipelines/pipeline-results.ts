@@ -5,7 +5,7 @@ import type { BenchResult } from "../bench-result.js";
 import { type CasePlan, digestOf, type MeasuredCase } from "../default/kept-cases.js";
 import { isComparable, type PairedRun } from "../default/paired-runs.js";
 import { accountsTogether, droppedIn, type PipelineAccounts, wasted } from "./pipeline-accounts.js";
-import { modulesBeforeRead, SHARE } from "./pipeline-contenders.js";
+import { DEFAULT, modulesBeforeRead } from "./pipeline-contenders.js";
 import type { PipelineRunCounts } from "./served-pipelines.js";
 
 export type PipelineRun = PairedRun & PipelineRunCounts;
@@ -108,11 +108,11 @@ function loadResult(own: AtLoad, name: string, peak: number): BenchResult {
 
 /** Of the goodput, to the default's on the same arrivals. */
 function differenceText(own: AtLoad, name: string): string {
-  if (name === SHARE.name || own.goodputs.length < 2) return "";
-  const others = atLoad(own.report, SHARE.name).goodputs;
+  if (name === DEFAULT.name || own.goodputs.length < 2) return "";
+  const others = atLoad(own.report, DEFAULT.name).goodputs;
   const differences = own.goodputs.map((goodput, pair) => goodput - others[pair]!);
   const { low, high } = tInterval95(differences);
-  return ` (to ${SHARE.name} ${signed(mean(differences))} [${signed(low)}, ${signed(high)}])`;
+  return ` (to ${DEFAULT.name} ${signed(mean(differences))} [${signed(low)}, ${signed(high)}])`;
 }
 
 interface Finding {

@@ -13,7 +13,7 @@ import { type CasePlan, digestOf, KeptCases } from "../default/kept-cases.js";
 import { seedOf } from "../default/live-default.js";
 import { isComparable } from "../default/paired-runs.js";
 import { CPU_WORKERS } from "../serving/measured-profile.js";
-import { PARD, PIPELINE_CONTENDERS, type PipelineContender, SHARE } from "./pipeline-contenders.js";
+import { DEFAULT, PARD, PIPELINE_CONTENDERS, type PipelineContender } from "./pipeline-contenders.js";
 import {
   findingResults,
   goodputFigure,
@@ -54,7 +54,7 @@ const scaled = (size: number, full: number, least: number): number => Math.max(l
 export async function benchPipelines(options: PipelinesBenchOptions): Promise<BenchResult[]> {
   const { size, onProgress, outDir } = options;
   const isTiny = size < TINY;
-  const contenders = isTiny ? [SHARE, PARD] : PIPELINE_CONTENDERS;
+  const contenders = isTiny ? [DEFAULT, PARD] : PIPELINE_CONTENDERS;
   const kept = new KeptCases<PipelineCase>(outDir == null ? null : path.join(outDir, "pipelines"));
   const plans = (isTiny ? LOADS.slice(-1) : LOADS).map((load) => planOf(contenders, load, size));
   const measured = new Map(plans.map((plan) => [plan, kept.get(plan)]));

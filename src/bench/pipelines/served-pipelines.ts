@@ -14,12 +14,12 @@ import { type ServedProcess, serveProcess } from "../serving/served-process.js";
 import { drawPages, LINES_MAX } from "./pages.js";
 import { accountsBetween, accountsOf, type PipelineAccounts } from "./pipeline-accounts.js";
 import {
+  DEFAULT,
   groupConfig,
   ocrModels,
   type PipelineContender,
   pipelineOf,
   profileOf,
-  SHARE,
   writeOcr,
 } from "./pipeline-contenders.js";
 
@@ -155,15 +155,15 @@ interface Measured {
 async function measure(folder: string, data: string, options: ServePipelinesOptions): Promise<Measured> {
   const { known, note, profileS } = options;
   const models = path.join(folder, "measured");
-  writeOcr(models, SHARE, SLACK_MS, null);
+  writeOcr(models, DEFAULT, SLACK_MS, null);
   note(`profiling ${ocrModels().join(", ")}, ${profileS} s each`);
-  const groups = { [SHARE.name]: groupConfig(SHARE, options.workers) };
+  const groups = { [DEFAULT.name]: groupConfig(DEFAULT, options.workers) };
   const server = await serveProcess(folder, { models, groups, profile: { budget_s: profileS } }, true);
   try {
-    const load = loadOf(server, SHARE, data, SLACK_MS);
+    const load = loadOf(server, DEFAULT, data, SLACK_MS);
     return {
       capacity: known ?? (await capacityOf(load, options)),
-      profiles: Object.fromEntries(ocrModels().map((model) => [model, profileOf(models, SHARE, model)])),
+      profiles: Object.fromEntries(ocrModels().map((model) => [model, profileOf(models, DEFAULT, model)])),
     };
   } finally {
     await server.stop();

@@ -9,7 +9,7 @@ const SPEC = { latency: new ProfiledLatency(linearTable(1000, 4000, 8)), sloUs: 
 const ALONE_US = 5000;
 /** Above all tags of others. */
 const SHADOW = 10_000;
-const PLAIN = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY };
+const PLAIN = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
 
 let scheduler: Scheduler;
 let sent: { batch: number; queue: number; accelerator: number }[];

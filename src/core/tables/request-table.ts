@@ -17,10 +17,12 @@ export interface RequestTraits {
   readonly weight: number;
   /** Moment that its queue must reach, on the client's clock like the deadline (a module's budget); Infinity: the deadline itself. */
   readonly dueBy: number;
+  /** µs by which it ranks before its latest start: of what is begun already, what the modules before it were to take. */
+  readonly headStartUs: number;
 }
 
 /** A request that says nothing of itself. */
-export const PLAIN: RequestTraits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY };
+export const PLAIN: RequestTraits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
 
 /**
  * All live requests of one scheduler as columns. A request is an index; nothing is allocated per request.
@@ -47,6 +49,8 @@ export class RequestTable {
   kind: Uint16Array;
   /** What its finish is worth (utility, priority); 1 unless it says so. */
   weight: Float64Array;
+  /** How much earlier than by its latest start it ranks, µs; null: no request ever said so. */
+  headStartUs: Float64Array | null = null;
   /** The driver's own id for the request. */
   tag: Float64Array;
   /** The handle that `add` gave out last; -1 before. */
@@ -109,6 +113,8 @@ export class RequestTable {
       this.hasTraits = true;
       this.kind[handle] = traits.kind;
       this.weight[handle] = traits.weight;
+      if (traits.headStartUs > 0) this.headStartUs ??= new Float64Array(this.queue.length);
+      if (this.headStartUs !== null) this.headStartUs[handle] = traits.headStartUs;
     }
     this.tag[handle] = tag;
     this.liveCount++;
@@ -154,6 +160,7 @@ export class RequestTable {
     this.kind = wider(this.kind);
     this.weight = wider(this.weight);
     this.weight.fill(1, this.used);
+    if (this.headStartUs !== null) this.headStartUs = wider(this.headStartUs);
     this.tag = wider(this.tag);
   }
 }

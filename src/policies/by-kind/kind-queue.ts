@@ -142,7 +142,8 @@ export class KindQueue implements Queue {
       if (pending.length === 0) continue;
       const hopelessUs = this.chooser.hopelessUs(kind) * scale;
       latestAt = Math.min(latestAt, pending.deadlineAt(0) - hopelessUs);
-      rank = Math.min(rank, pending.deadlineAt(0) - Math.ceil(hopelessUs));
+      const headStartUs = this.core.requests.headStartUs?.[pending.handleAt(0)] ?? 0;
+      rank = Math.min(rank, pending.deadlineAt(0) - Math.ceil(hopelessUs) - headStartUs);
     }
     offers.leadUs[key] = lead;
     offers.opensAt[key] = at + lead;

@@ -31,7 +31,12 @@ function given(kinds: readonly number[], execAt = 0) {
   const batches = new BatchTable(4);
   let first = -1;
   for (const kind of kinds) {
-    const handle = requests.add(0, 0, 0, 1e6, 1e6, { kind, weight: 1, dueBy: Number.POSITIVE_INFINITY });
+    const handle = requests.add(0, 0, 0, 1e6, 1e6, {
+      kind,
+      weight: 1,
+      dueBy: Number.POSITIVE_INFINITY,
+      headStartUs: 0,
+    });
     requests.next[handle] = first;
     first = handle;
   }

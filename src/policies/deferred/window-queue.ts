@@ -462,7 +462,7 @@ export class WindowQueue implements Queue {
     offers.opensAt[key] = Math.max(at + lead, Math.min(this.opensAt(size, at), latestAt));
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
-    offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0);
+    offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0) - this.headStartUs;
     // It stays 0 where no part of `deferred+` ever was.
     if (this.parts !== null)
       offers.earlyExecUs[key] = this.plus === null ? 0 : this.plus.earlyUnitUs(size, execUs, this.fastUs[size + 1]!);
@@ -470,6 +470,12 @@ export class WindowQueue implements Queue {
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;
     offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
+  }
+
+  /** Of its head. */
+  private get headStartUs(): number {
+    const { headStartUs } = this.core.requests;
+    return headStartUs === null ? 0 : headStartUs[this.pending.handleAt(this.aside)]!;
   }
 
   private publishSolo(at: number): void {

@@ -247,9 +247,10 @@ export class LivePipeline implements FlowDriver {
     this.states.came(module, at);
     const { deadline, call } = open;
     const dueBy = this.budgets.dueBy(module, at, deadline, call.receivedAt, frame, flow);
+    const due = { dueBy, headStartUs: this.budgets.headStartUs(module) };
     try {
       if (this.host.isDraining) throw drainingError();
-      this.cancels[part] = this.runs.enter(module, open, frame, at, dueBy, {
+      this.cancels[part] = this.runs.enter(module, open, frame, at, due, {
         onDone: (outputs, startedAt, size) => this.partDone(part, open, outputs, startedAt, size, at),
         onError: (error) => this.partFailed(part, open, this.budgetErrorOf(error, module, at, dueBy, deadline), at),
       });

@@ -7,7 +7,7 @@ import type { Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Datatype } from "../../wire/tensors/tensor.js";
 import { bytesFromJson } from "../../wire/tensors/tensor-json.js";
-import type { InferCall } from "../gateway.js";
+import type { InferCall, PartDue } from "../gateway.js";
 import type { ModelTable } from "../models/model-table.js";
 import type { Entry } from "../requests/entry.js";
 import { type OpenRequest, WrongParts } from "./open-request.js";
@@ -89,13 +89,16 @@ export class ModuleRuns implements ModuleTimes {
   readonly staggeredUs = (module: number, sloUs: number): number =>
     this.stepUs(module) ?? this.times.staggeredUs?.(module, sloUs) ?? this.times.leastUs(module);
 
-  readonly togetherUs = (module: number, count: number): number => {
+  readonly togetherUs = (module: number, count: number, beside: number, eachUs: number): number => {
     const stepUs = this.stepUs(module);
-    if (stepUs !== undefined) return togetherUs(count, this.threads, 1, () => stepUs);
-    return this.times.togetherUs?.(module, count) ?? this.times.leastUs(module);
+    if (stepUs !== undefined) return togetherUs(count + (this.threads - 1) * beside, this.threads, 1, () => stepUs);
+    return this.times.togetherUs?.(module, count, beside, eachUs) ?? this.times.leastUs(module);
   };
 
   readonly isSingle = (module: number): boolean => this.stepOf[module]! >= 0 || this.times.isSingle?.(module) === true;
+
+  /** All steps of a pipeline share their threads. */
+  readonly groupOf = (module: number): number => (this.stepOf[module]! >= 0 ? -1 : this.times.groupOf!(module));
 
   /** Undefined: it runs a model. */
   private stepUs(module: number): number | undefined {
@@ -109,21 +112,21 @@ export class ModuleRuns implements ModuleTimes {
   }
 
   /**
-   * @param frame of the part. @param at when it comes. @param dueBy what the queue must reach.
+   * @param frame of the part. @param at when it comes. @param due what the queue is told.
    * @returns takes it back. @throws ServingError, or what ServingError.from knows: it cannot even enter.
    */
-  enter(module: number, open: OpenRequest, frame: number, at: number, dueBy: number, handler: RunHandler): () => void {
+  enter(module: number, open: OpenRequest, frame: number, at: number, due: PartDue, handler: RunHandler): () => void {
     const spec = this.modules[module]!;
     const inputs = inputsOf(spec, open, frame);
     if (spec.step !== null) {
       checkStepInputs(spec.step, inputs);
-      return this.steps!.enter(this.stepOf[module]!, inputs, open.deadline, dueBy, {
+      return this.steps!.enter(this.stepOf[module]!, inputs, open.deadline, due, {
         onReply: (outputs, startedAt) => handler.onDone(outputs, startedAt, 1),
         onError: (error) => handler.onError(error),
       });
     }
     const { models, entry } = this.host;
-    return entry.enter(models.serving(spec.model, ""), callOf(spec, open, inputs, at, dueBy), {
+    return entry.enter(models.serving(spec.model, ""), callOf(spec, open, inputs, at, due), {
       onReply: ({ outputs, ran }) => {
         const values = outputs.map((value) => ({ name: value.name, value }));
         handler.onDone(values, ran!.startedAt, ran!.size);
@@ -151,7 +154,7 @@ function callOf(
   open: OpenRequest,
   inputs: readonly NamedValue[],
   at: number,
-  dueBy: number,
+  due: PartDue,
 ): InferCall {
   const { call, deadline, acceleratorTime } = open;
   // A model takes no lists: that was held against it when the pipeline was loaded.
@@ -166,7 +169,7 @@ function callOf(
     timeoutUs: null,
     transportDeadlineAt: null,
     parameters: call.parameters,
-    part: { askedAt: call.receivedAt, deadline, dueBy, ran: (us) => acceleratorTime.spent(us) },
+    part: { askedAt: call.receivedAt, deadline, ...due, ran: (us) => acceleratorTime.spent(us) },
     traceparent: call.traceparent,
     byteLength: bytesOf(tensors),
   };

@@ -206,8 +206,11 @@ export class PipelineTable implements PipelineView {
       staggeredUs: (module, forUs) =>
         timeUs(module, (table, { sloUs }, count) => staggeredUs(table, table.length - 1, sloUs ?? forUs, count)),
       isSingle: (module) => modelOf(module).spec.batchSizeMax <= 1,
-      togetherUs: (module, parts) =>
-        timeUs(module, (table, _, count) => togetherUs(parts, count, table.length - 1, (size) => table[size]!)),
+      groupOf: (module) => modelOf(module).group.index,
+      togetherUs: (module, parts, beside, eachUs) =>
+        timeUs(module, (table, _, count) =>
+          togetherUs(parts + (count - 1) * beside, count, table.length - 1, (size) => table[size]!, eachUs),
+        ),
     };
     return new LivePipeline(spec, moduleTimes, cells, this.host);
   }

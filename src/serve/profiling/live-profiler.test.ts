@@ -124,7 +124,7 @@ test("larger inputs than may be kept are named; parts of pipelines, and what is 
   expect(counted).toEqual(["2 too-large"]);
   pick([call(4, { byteLength: KEPT_BYTES_MAX + 1 }), call()]);
   expect(counted).toEqual(["2 too-large", "2 too-large"]);
-  pick([call(4, { part: { askedAt: 0, deadline: 1, dueBy: 1, ran: () => {} } }), call()]);
+  pick([call(4, { part: { askedAt: 0, deadline: 1, dueBy: 1, headStartUs: 0, ran: () => {} } }), call()]);
   profiler.batchEnded(queue, members(null, call()), AT);
   expect(said).toEqual([]);
   pick([call(KEPT_BYTES_MAX), call()]);

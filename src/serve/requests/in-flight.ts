@@ -62,7 +62,8 @@ export class InFlight {
     this.askedAt = call.part?.askedAt ?? call.receivedAt;
     this.byteLength = call.byteLength;
     const traits = call.traits ?? model.apps.traitsOf(call.parameters.app);
-    this.traits = call.part === undefined ? traits : { ...traits, dueBy: call.part.dueBy };
+    this.traits =
+      call.part === undefined ? traits : { ...traits, dueBy: call.part.dueBy, headStartUs: call.part.headStartUs };
   }
 
   get isOpen(): boolean {

@@ -116,7 +116,7 @@ export class SchedulerLoop implements ShadowScheduler {
     const group = this.queueGroup[queue]!;
     this.slotGroup[slot] = group;
     this.slotHandle[slot] = -1;
-    if (traits !== PLAIN) this.say(LOG_TRAITS, group, traits.kind, traits.weight, traits.dueBy);
+    if (traits !== PLAIN) this.say(LOG_TRAITS, group, traits.kind, traits.weight, traits.dueBy, traits.headStartUs);
     this.say(LOG_ARRIVED, group, queue, slot, arrivalAt, deadline);
     return true;
   }

@@ -187,7 +187,12 @@ export class QueueActor implements QueueView {
         this.arrive(a, cells[from + 2]!, cells[from + 3]!, cells[from + 4]!);
         break;
       case is.TRAITS:
-        this.traits = { kind: a, weight: cells[from + 2]!, dueBy: cells[from + 3]! };
+        this.traits = {
+          kind: a,
+          weight: cells[from + 2]!,
+          dueBy: cells[from + 3]!,
+          headStartUs: cells[from + 5]!,
+        };
         this.part = cells[from + 4]!;
         break;
       case is.CANCEL:

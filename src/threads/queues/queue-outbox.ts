@@ -128,6 +128,7 @@ export class QueueOutbox {
     cells[offset + 7] = requests.weight[handle]!;
     cells[offset + 8] = requests.dueAt[handle]!;
     cells[offset + 9] = requests.part[handle]!;
+    cells[offset + 10] = requests.headStartUs?.[handle] ?? 0;
   }
 
   closed(key: QueueKey): void {

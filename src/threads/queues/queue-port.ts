@@ -41,6 +41,7 @@ export interface HandedRequest {
   readonly dueAt: number;
   /** The thread's own number of it; 0: none. */
   readonly part: number;
+  readonly headStartUs: number;
 }
 
 /** Everything that went through a port, for a replay. */
@@ -98,7 +99,7 @@ export class QueuePort {
     if (this.held.length > 0) return false;
     if (traits !== PLAIN) {
       if (this.writer.free < 2) return false;
-      this.write([is.TRAITS, traits.kind, traits.weight, traits.dueBy]);
+      this.write([is.TRAITS, traits.kind, traits.weight, traits.dueBy, 0, traits.headStartUs]);
     }
     const offset = this.writer.claim();
     if (offset < 0) return false;
@@ -250,4 +251,5 @@ const handedIn = (cells: Float64Array, from: number): HandedRequest => ({
   weight: cells[from + 7]!,
   dueAt: cells[from + 8]!,
   part: cells[from + 9]!,
+  headStartUs: cells[from + 10]!,
 });

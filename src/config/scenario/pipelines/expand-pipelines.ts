@@ -91,15 +91,16 @@ export const budgetsOf = (
   times: ModuleTimes,
   lengthsUs?: NonNullable<ModuleTimes["lengthsUs"]>,
 ): Budgets => {
-  const { leastUs, plannedUs, staggeredUs, togetherUs, isSingle } = times;
+  const { leastUs, plannedUs, staggeredUs, togetherUs, isSingle, groupOf } = times;
   const modelOf = (module: number): number => modules[module]!.model;
   const ofModules: ModuleTimes = {
     leastUs: (module) => leastUs(modelOf(module)),
     ...(plannedUs && { plannedUs: (module) => plannedUs(modelOf(module)) }),
     ...(staggeredUs && { staggeredUs: (module, forUs) => staggeredUs(modelOf(module), forUs) }),
-    ...(togetherUs && { togetherUs: (module, count) => togetherUs(modelOf(module), count) }),
+    ...(togetherUs && { togetherUs: (module, ...parts) => togetherUs(modelOf(module), ...parts) }),
     ...(lengthsUs && { lengthsUs: (module, frame, foresees) => lengthsUs(modelOf(module), frame, foresees) }),
     ...(isSingle && { isSingle: (module) => isSingle(modelOf(module)) }),
+    ...(groupOf && { groupOf: (module) => groupOf(modelOf(module)) }),
   };
   return new Budgets(new Pipeline(modules), budget, ofModules, sloUs);
 };

@@ -179,12 +179,12 @@ export class Rehearsal {
   }
 
   /**
-   * The only queue's requests go on to later modules of a pipeline, and are handed on as soon as can be: a stage, where nothing follows, knows no
-   * reason for that. What is on then stays until there are other queues.
+   * Requests go on to later modules of a pipeline: a stage, where nothing follows, knows no reason to leave them time, nor to begin what is begun
+   * before what is not. What is on then stays until there are other queues.
    */
   private goesOn(key: QueueKey, request: RequestHandle): boolean {
     const { members } = this;
-    if (members.size > 1 || members.get(key)?.own.plus?.handOn !== true) return false;
+    if (members.size === 1 && members.get(key)?.own.plus?.handOn !== true) return false;
     const { requests } = this.core!;
     return requests.dueAt[request]! < requests.latestEndAt[request]!;
   }

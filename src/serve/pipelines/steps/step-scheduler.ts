@@ -21,6 +21,7 @@ import { LIVE_DEFAULTS, type LiveQueueSpec, livePolicy, liveWindow } from "../..
 import type { Alarm, Clock } from "../../../wire/clock/clock.js";
 import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
 import { dropEnding, type Ending, failEnding, LATE_ENDING } from "../../endings.js";
+import type { PartDue } from "../../gateway.js";
 import { DeadlineTimers } from "../../requests/deadline-timers.js";
 import { Slots } from "../../requests/slots.js";
 import type { StepHealth } from "./step-health.js";
@@ -173,7 +174,7 @@ export class StepScheduler {
     step: number,
     inputs: readonly NamedValue[],
     deadline: number,
-    dueBy: number,
+    { dueBy, headStartUs }: PartDue,
     handler: StepHandler,
   ): () => void {
     const at = this.clock.now();
@@ -191,7 +192,7 @@ export class StepScheduler {
     const slot = this.jobs.take(job);
     if (slot < 0) throw this.errorOf(job, dropEnding(DROP_REASONS.indexOf("queue-full")), "queue-full");
     this.timers.set(slot, deadline);
-    const traits = { kind: 0, weight: 1, dueBy };
+    const traits = { kind: 0, weight: 1, dueBy, headStartUs };
     if (!this.scheduler.arrive(this.keys[step]!, slot, at, deadline, at, traits))
       violated("the steps' scheduler holds as many requests as there are places");
     // Told already: its handle may be another's by now.
