@@ -153,9 +153,10 @@ export class QueueSide {
 
   private enter(key: QueueKey, tag: number, arrivalAt: number, deadline: number, traits: RequestTraits): RequestHandle {
     const { responseUs } = this.delaysOf(key);
-    const latestEndAt = deadline - responseUs;
-    const dueAt = traits.dueBy < deadline ? traits.dueBy - responseUs : latestEndAt;
-    return this.requests.add(key, tag, arrivalAt, latestEndAt, dueAt, traits);
+    const handle = this.requests.add(key, tag, arrivalAt, deadline - responseUs);
+    if (handle >= 0 && traits !== PLAIN)
+      this.requests.describe(handle, traits, Math.min(traits.dueBy, deadline) - responseUs);
+    return handle;
   }
 
   cancel(handle: RequestHandle, at: number): void {

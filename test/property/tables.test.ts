@@ -154,6 +154,9 @@ describe("RecentRate", () => {
 });
 
 describe("RequestTable and BatchTable", () => {
+  const traitsOf = ({ kind, weight, dueAt, part, headStartUs }: RequestTable, handle: number) =>
+    [kind, weight, dueAt, part, headStartUs ?? []].map((column) => column[handle] ?? 0);
+
   test("reuse slots, keep columns, and never hand out a live one", () => {
     fc.assert(
       fc.property(fc.array(fc.option(fc.nat(), { freq: 2, nil: null }), { maxLength: 400 }), (operations) => {
@@ -162,15 +165,13 @@ describe("RequestTable and BatchTable", () => {
         let tag = 2 ** 40;
         for (const victim of operations) {
           if (victim === null) {
-            const handle = table.add(3, ++tag, tag / 2, tag / 4, tag / 8, {
-              kind: tag % 7,
-              weight: tag / 16,
-              dueBy: 0,
-              headStartUs: tag % 3,
-            });
+            const handle = table.add(3, ++tag, tag / 2, tag / 4);
             if (live.size === 50) expect(handle).toBe(-1);
             else {
               expect(live.has(handle)).toBe(false);
+              expect(traitsOf(table, handle)).toEqual([0, 1, tag / 4, 0, 0]);
+              if (tag % 3 > 0) table.describe(handle, { kind: tag % 7, weight: tag / 16, dueBy: 0, headStartUs: tag % 4 }, tag / 8);
+              if (tag % 5 === 0) table.setPart(handle, tag % 11);
               expect([table.retries[handle], table.next[handle], table.queue[handle]]).toEqual([0, -1, 3]);
               table.retries[handle] = 1;
               live.set(handle, tag);
@@ -183,10 +184,10 @@ describe("RequestTable and BatchTable", () => {
           }
           expect(table.live).toBe(live.size);
           for (const [handle, expected] of live) {
-            const { kind, weight, headStartUs } = table;
-            expect(headStartUs?.[handle] ?? 0).toBe(expected % 3);
-            const row = [table.tag, table.latestEndAt, table.dueAt, kind, weight].map((column) => column[handle]);
-            expect(row).toEqual([expected, expected / 4, expected / 8, expected % 7, expected / 16]);
+            expect([table.tag[handle], table.latestEndAt[handle]]).toEqual([expected, expected / 4]);
+            const part = expected % 5 === 0 ? expected % 11 : 0;
+            const traits = expected % 3 > 0 ? [expected % 7, expected / 16, expected / 8] : [0, 1, expected / 4];
+            expect(traitsOf(table, handle)).toEqual([...traits, part, expected % 3 > 0 ? expected % 4 : 0]);
           }
         }
       }),

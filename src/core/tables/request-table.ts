@@ -27,8 +27,9 @@ export const PLAIN: RequestTraits = { kind: 0, weight: 1, dueBy: Number.POSITIVE
 /**
  * All live requests of one scheduler as columns. A request is an index; nothing is allocated per request.
  *
- * With many models each column that an arrival writes is a line of memory to fetch. So columns that no request has used yet
- * are not written, and until one has a budget of its own `dueAt` is the same array as `latestEndAt`.
+ * With many models each column that an arrival writes is a line of memory to fetch. So what most requests say nothing of is
+ * not written before one did (`describe`, `setPart`), and until one has a budget of its own `dueAt` is the same array as
+ * `latestEndAt`.
  *
  * `next` links the members of a batch while the request is dispatched, and free slots otherwise.
  */
@@ -55,9 +56,9 @@ export class RequestTable {
   tag: Float64Array;
   /** The handle that `add` gave out last; -1 before. */
   lastAdded: RequestHandle = -1;
+  /** No request has said anything of itself yet, and none was of a part. */
+  private isPlain = true;
   private hasBudgets = false;
-  private hasTraits = false;
-  private hasParts = false;
   private firstFree = -1;
   private used = 0;
   private liveCount = 0;
@@ -84,15 +85,8 @@ export class RequestTable {
     return this.liveCount;
   }
 
-  /** @returns a handle, or -1 when `limit` requests are live. */
-  add(
-    queue: number,
-    tag: number,
-    arrivalAt: number,
-    latestEndAt: number,
-    dueAt: number,
-    traits: RequestTraits,
-  ): RequestHandle {
+  /** It says nothing of itself; see `describe`. @returns a handle, or -1 when `limit` requests are live. */
+  add(queue: number, tag: number, arrivalAt: number, latestEndAt: number): RequestHandle {
     let handle = this.firstFree;
     if (handle >= 0) this.firstFree = this.next[handle]!;
     else {
@@ -104,19 +98,10 @@ export class RequestTable {
     this.state[handle] = QUEUED;
     this.retries[handle] = 0;
     this.next[handle] = -1;
-    if (this.hasParts) this.part[handle] = 0;
     this.arrivalAt[handle] = arrivalAt;
     this.latestEndAt[handle] = latestEndAt;
-    if (dueAt !== latestEndAt && !this.hasBudgets) this.splitDueAt();
-    if (this.hasBudgets) this.dueAt[handle] = dueAt;
-    if (this.hasTraits || traits !== PLAIN) {
-      this.hasTraits = true;
-      this.kind[handle] = traits.kind;
-      this.weight[handle] = traits.weight;
-      if (traits.headStartUs > 0) this.headStartUs ??= new Float64Array(this.queue.length);
-      if (this.headStartUs !== null) this.headStartUs[handle] = traits.headStartUs;
-    }
     this.tag[handle] = tag;
+    if (!this.isPlain) this.forgetFormer(handle);
     this.liveCount++;
     this.lastAdded = handle;
     return handle;
@@ -130,10 +115,30 @@ export class RequestTable {
     this.liveCount--;
   }
 
+  /** What a request that was just added says of itself. @param dueAt what its queue must reach, <= `latestEndAt`. */
+  describe(handle: RequestHandle, { kind, weight, headStartUs }: RequestTraits, dueAt: number): void {
+    this.isPlain = false;
+    this.kind[handle] = kind;
+    this.weight[handle] = weight;
+    if (dueAt !== this.latestEndAt[handle] && !this.hasBudgets) this.splitDueAt();
+    this.dueAt[handle] = dueAt;
+    if (headStartUs > 0) this.headStartUs ??= new Float64Array(this.queue.length);
+    if (this.headStartUs !== null) this.headStartUs[handle] = headStartUs;
+  }
+
   /** It runs with those of the same part number; 0: alone. */
   setPart(handle: RequestHandle, part: number): void {
-    if (part !== 0) this.hasParts = true;
+    if (part !== 0) this.isPlain = false;
     this.part[handle] = part;
+  }
+
+  /** What the former request of this handle said of itself. */
+  private forgetFormer(handle: RequestHandle): void {
+    this.kind[handle] = PLAIN.kind;
+    this.weight[handle] = PLAIN.weight;
+    this.dueAt[handle] = this.latestEndAt[handle]!;
+    this.part[handle] = 0;
+    if (this.headStartUs !== null) this.headStartUs[handle] = 0;
   }
 
   /** From now on some requests must be done before what they are judged by. */

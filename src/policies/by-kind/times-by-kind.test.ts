@@ -31,12 +31,8 @@ function given(kinds: readonly number[], execAt = 0) {
   const batches = new BatchTable(4);
   let first = -1;
   for (const kind of kinds) {
-    const handle = requests.add(0, 0, 0, 1e6, 1e6, {
-      kind,
-      weight: 1,
-      dueBy: Number.POSITIVE_INFINITY,
-      headStartUs: 0,
-    });
+    const handle = requests.add(0, 0, 0, 1e6);
+    requests.describe(handle, { kind, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 }, 1e6);
     requests.next[handle] = first;
     first = handle;
   }

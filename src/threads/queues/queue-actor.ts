@@ -282,11 +282,12 @@ export class QueueActor implements QueueView {
     const { requests, now, traits, part } = this;
     this.traits = PLAIN;
     this.part = 0;
-    const handle = requests.add(key, tag, arrivalAt, deadline, Math.min(deadline, traits.dueBy), traits);
+    const handle = requests.add(key, tag, arrivalAt, deadline);
     if (handle < 0) {
       this.outbox.ended(tag, DROPPED, DROP_QUEUE_FULL, -1, now);
       return;
     }
+    if (traits !== PLAIN) requests.describe(handle, traits, Math.min(deadline, traits.dueBy));
     requests.retries[handle] = code % is.ALONE;
     if (part !== 0) requests.setPart(handle, this.partHere(part));
     this.handleOf[tag] = handle;
