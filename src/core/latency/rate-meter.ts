@@ -28,7 +28,10 @@ export class RateMeter {
 
   /** Ends samples up to `at`. @returns true when at least one ended. */
   advance(at: number): boolean {
-    if (at < this.sampleEndsAt) return false;
+    return at < this.sampleEndsAt ? false : this.endSamples(at);
+  }
+
+  private endSamples(at: number): boolean {
     if (Number.isNaN(this.sampleEndsAt)) {
       this.sampleEndsAt = at + SAMPLE_US;
       return false;
