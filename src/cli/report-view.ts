@@ -1,6 +1,7 @@
 /** A report for people. The `--json` form is the report itself; this shows what a reader looks for first. */
 
 import type { GoodputReport } from "../capacity/scenario-goodput.js";
+import type { Answers, VariantUse } from "../measure/answers.js";
 import type { AutoscaleReport, LatencyQuantiles, OutcomeNumbers, Report } from "../measure/report.js";
 import { formatNumber, formatPercent, renderPairs, renderTable } from "./table.js";
 
@@ -32,6 +33,8 @@ export function renderReport(name: string, report: Report): string {
     const { earned, offered } = report.utility;
     pairs.push(["utility", `${formatNumber(earned)} of ${formatNumber(offered)}`]);
   }
+  if (report.answers !== undefined) pairs.push(["answers", renderAnswers(report.answers)]);
+  if (report.by_variant !== undefined) pairs.push(["gamma", renderUses(report.by_variant)]);
   if (report.prediction !== undefined) {
     const { batches, within_90, below_90, above_90, mean_ratio } = report.prediction;
     const outside = `${formatPercent(below_90)} below, ${formatPercent(above_90)} above; mean ${formatNumber(mean_ratio)} of expected`;
@@ -54,8 +57,40 @@ export function renderReport(name: string, report: Report): string {
   const modules = Object.entries(report.per_module);
   if (models.length > 1) parts.push(renderParts("model", models));
   if (modules.length > 0) parts.push(renderParts("module", modules));
-  if (report.per_kind !== undefined) parts.push(renderParts("app", Object.entries(report.per_kind)));
+  if (report.per_kind !== undefined) {
+    const kinds = Object.entries(report.per_kind);
+    parts.push(report.answers === undefined ? renderParts("app", kinds) : renderTasks(kinds));
+  }
   return parts.join("\n\n");
+}
+
+/** Of all that arrived and were not cancelled. */
+function renderAnswers({ right, wrong, late, evicted, accuracy }: Answers): string {
+  const part = (count: number): string => formatPercent(count / Math.max(1, right + wrong + late + evicted));
+  const known = accuracy === null ? "none in time" : `accuracy ${formatPercent(accuracy)}`;
+  return `${part(right)} right in time, ${part(wrong)} wrong, ${part(late)} late, ${part(evicted)} evicted; ${known}`;
+}
+
+function renderUses(uses: Readonly<Record<string, VariantUse>>): string {
+  const total = Object.values(uses).reduce((all, { batches }) => all + batches, 0);
+  return Object.entries(uses)
+    .sort(([a], [b]) => Number(a) - Number(b))
+    .map(([name, { batches }]) => `${name} ${formatPercent(batches / Math.max(1, total))}`)
+    .join(", ");
+}
+
+function renderTasks(tasks: readonly (readonly [string, OutcomeNumbers])[]): string {
+  const titles = ["arrived", "right", "wrong", "late", "evicted", "accuracy", "earned", "of", "p99 ms"];
+  const rows = tasks.map(([name, { answers, arrived, latency_ms: latency, utility }]) => [
+    name,
+    formatNumber(arrived),
+    ...(["right", "wrong", "late", "evicted"] as const).map((type) => formatNumber(answers![type])),
+    answers!.accuracy === null ? "–" : formatPercent(answers!.accuracy),
+    formatNumber(utility!.earned),
+    formatNumber(utility!.offered),
+    formatNumber(latency.p99),
+  ]);
+  return renderTable([{ title: "task" }, ...titles.map(right)], rows);
 }
 
 function renderAutoscale({ dry_run: isDry, accelerators_mean: there, ...rest }: AutoscaleReport): string {

@@ -156,7 +156,9 @@ const SCENARIOS: readonly Case[] = [
   [
     "a profile that is a number",
     withModel("{name: a, profile: 3, slo_ms: 25}"),
-    ["models[0].profile: must be a mapping of alpha_ms, beta_ms or a mapping of table_ms; was 3"],
+    [
+      "models[0].profile: must be a mapping of alpha_ms, beta_ms or a mapping of table_ms or a mapping of by_gamma; was 3",
+    ],
   ],
   [
     "an empty table",

@@ -7,14 +7,7 @@ type ZodIssue = z.core.$ZodIssue;
 export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /** Keys of the published format that this version does not implement: refused, never silently ignored. */
-export const RESERVED_KEYS: ReadonlySet<string> = new Set([
-  "by_app",
-  "by_gamma",
-  "load_ms",
-  "pipeline",
-  "priority",
-  "tasks",
-]);
+export const RESERVED_KEYS: ReadonlySet<string> = new Set(["by_app", "load_ms", "pipeline", "priority"]);
 
 /** @throws ConfigError listing every violation. Returns the value with defaults filled in. */
 export function validate<S extends z.ZodType>(schema: S, source: Source): z.output<S> {

@@ -4,6 +4,7 @@
  * threads by records (src/threads), where the policy is separable.
  */
 
+import type { ElasticProfile } from "./latency/elastic.js";
 import type { LatencyModel } from "./latency/latency.js";
 import type { QueueShare, RankShare } from "./shared-numbers.js";
 import type { AcceleratorId, AcceleratorTable } from "./tables/accelerator-table.js";
@@ -33,6 +34,8 @@ export interface QueueSpec {
   readonly rules?: Float64Array;
   /** By kind (RequestTable.kind). Absent: all requests are of one kind, of which the profile is known. */
   readonly kinds?: readonly KindTimes[];
+  /** Ways of running the queue's batches, and how often answers are right by each. Absent: there is one. */
+  readonly elastic?: ElasticProfile;
   /** As profiled: a batch of k whose longest member has l takes c0Us + c1 * k * l, one of one too (ORLOJ Eq. 3). Absent: not known apart from the profile. */
   readonly batchTime?: { readonly c0Us: number; readonly c1: number };
   /** Its requests are those of that queue once more, each alone, to learn what it takes; see ShadowQueue. The policy does not see it, and `latency` is that queue's. */

@@ -1,5 +1,6 @@
 import { invariant } from "../core/invariant.js";
 import { DROP_CANCELLED, DROP_REASONS, DROPPED, FAIL_CAUSES, FAILED, FINISHED, LATE } from "../core/outcome.js";
+import { AnswerCounts, type AnswersSnapshot } from "./answers.js";
 import { Histogram, type HistogramJson } from "./histogram.js";
 import { observeQuantile, PREDICTION_NUMBERS, predictionOf } from "./prediction.js";
 import type { BatchSizes, LatencyQuantiles, OutcomeNumbers, Report } from "./report.js";
@@ -13,6 +14,8 @@ export interface CollectorOptions {
   readonly kinds?: readonly string[];
   /** Requests are worth something of their own; see worth. */
   readonly weighs?: boolean;
+  /** Names of the ways of running elastic models, where some are: answers are right or wrong; see `answered`. */
+  readonly variants?: readonly string[];
   /** Requests are counted when they arrive in [warmupUs, endUs), moments of the run's clock. */
   readonly warmupUs: number;
   readonly endUs: number;
@@ -45,6 +48,8 @@ export interface CollectorSnapshot {
   readonly earned: readonly number[];
   readonly predictions: readonly number[];
   readonly acceleratorBusyUs: readonly number[];
+  /** Where models are elastic. */
+  readonly answers?: AnswersSnapshot;
 }
 
 /** Row of `#counts`: finished, late, then one column per reason, then one per cause. */
@@ -80,6 +85,8 @@ export class OutcomeCollector {
   readonly #predictions: Float64Array;
   /** The batch that was counted last; see batchOf. */
   readonly #lastBatch: Float64Array;
+  /** Null: no model is elastic. */
+  readonly #answers: AnswerCounts | null;
   /** Per accelerator, of the counted interval; grows when accelerators join. */
   #acceleratorBusyUs: Float64Array;
 
@@ -109,6 +116,7 @@ export class OutcomeCollector {
     this.#earned = new Float64Array(names.length);
     this.#predictions = new Float64Array(names.length * PREDICTION_NUMBERS);
     this.#lastBatch = new Float64Array(names.length);
+    this.#answers = options.variants === undefined ? null : new AnswerCounts(names.length, options.variants);
     this.#acceleratorBusyUs = new Float64Array(Math.max(1, options.accelerators));
   }
 
@@ -146,11 +154,22 @@ export class OutcomeCollector {
     if (execStartAt >= 0) this.#queueDelay[model]!.record(execStartAt - arrivalAt);
   }
 
-  /** Beside `end`, where requests are worth something of their own. */
-  worth(row: number, weight: number, isFinished: boolean, arrivalAt: number): void {
+  /** Beside `end`, where requests are worth something of their own. @param isEarned it finished, and where answers may be wrong is right. */
+  worth(row: number, weight: number, isEarned: boolean, arrivalAt: number): void {
     if (arrivalAt < this.#warmupUs || arrivalAt >= this.#endUs) return;
     this.#offered[row]! += weight;
-    if (isFinished) this.#earned[row]! += weight;
+    if (isEarned) this.#earned[row]! += weight;
+  }
+
+  /** Beside `end`, of a request of an elastic model that was executed. @param variant index of CollectorOptions.variants. @param isRight and in time. */
+  answered(row: number, variant: number, isRight: boolean, arrivalAt: number): void {
+    if (arrivalAt < this.#warmupUs || arrivalAt >= this.#endUs) return;
+    this.#answers!.answered(row, variant, isRight);
+  }
+
+  /** Beside `batchOf`, of a batch of an elastic model. */
+  variantOf(row: number, variant: number, startAt: number, batch: number): void {
+    if (startAt >= this.#warmupUs && startAt < this.#endUs) this.#answers!.batchOf(row, variant, batch);
   }
 
   /**
@@ -248,6 +267,7 @@ export class OutcomeCollector {
       earned: [...this.#earned],
       predictions: [...this.#predictions],
       acceleratorBusyUs: [...this.#acceleratorBusyUs],
+      ...(this.#answers === null ? {} : { answers: this.#answers.snapshot() }),
     };
   }
 
@@ -266,6 +286,7 @@ export class OutcomeCollector {
     addTo(this.#earned, other.earned);
     addTo(this.#predictions, other.predictions);
     addTo(this.#acceleratorBusyUs, other.acceleratorBusyUs);
+    if (other.answers !== undefined) this.#answers?.merge(other.answers);
     mergeInto(this.#latency, other.latency);
     mergeInto(this.#queueDelay, other.queueDelay);
     mergeInto(this.#batchSize, other.batchSize);
@@ -346,6 +367,7 @@ export class OutcomeCollector {
           }
         : {}),
       ...(prediction === null ? {} : { prediction }),
+      ...this.#answers?.report(models, { finished, late, evicted: dropped + failed - cancelled }),
     };
   }
 

@@ -1,5 +1,6 @@
 import { invariant } from "../core/invariant.js";
 import { DROP_REASONS, FAIL_CAUSES } from "../core/outcome.js";
+import { type Answers, joinAnswers, joinUses, type VariantUse } from "./answers.js";
 import { joinPredictions, type Prediction } from "./prediction.js";
 import { mean, standardDeviation } from "./statistics.js";
 
@@ -54,6 +55,10 @@ export interface OutcomeNumbers {
   readonly utility?: Utility;
   /** What batches took against what they were expected to. Where the policy knows distributions. */
   readonly prediction?: Prediction;
+  /** The four types of OTAS §V. Where models are elastic. */
+  readonly answers?: Answers;
+  /** How much work was chosen, by gamma or model of a family. Where models are elastic. */
+  readonly by_variant?: Readonly<Record<string, VariantUse>>;
 }
 
 export interface Utility {
@@ -261,6 +266,12 @@ function combineNumbers(runs: readonly OutcomeNumbers[]): OutcomeNumbers {
           },
         }),
     ...(prediction === null ? {} : { prediction }),
+    ...(runs[0]?.answers === undefined
+      ? {}
+      : {
+          answers: joinAnswers(runs.flatMap((run) => run.answers ?? [])),
+          by_variant: joinUses(runs.flatMap((run) => (run.by_variant === undefined ? [] : [run.by_variant]))),
+        }),
   };
 }
 

@@ -11,15 +11,21 @@ export class BatchAccounts {
   private readonly rows: Int32Array;
   private readonly pipelines: SimulatedPipelines | null;
   private readonly kindRows: Int32Array;
+  private readonly variantRow: (model: number, variant: number) => number;
   private number = 0;
 
-  /** @param rows by model. @param kindRows by model, of its first app; -1: it has none. */
+  /**
+   * @param rows by model. @param kindRows by model, of its first app or task; -1: it has none.
+   * @param variantRow of BatchTable.variant; -1: the model is not elastic.
+   */
   constructor(
     collector: OutcomeCollector,
     rows: Int32Array,
     kindRows: Int32Array,
     pipelines: SimulatedPipelines | null,
+    variantRow: (model: number, variant: number) => number,
   ) {
+    this.variantRow = variantRow;
     this.collector = collector;
     this.rows = rows;
     this.kindRows = kindRows;
@@ -72,6 +78,7 @@ export class BatchAccounts {
     const row = this.rows[model]!;
     const kindRow = this.kindRows[model]!;
     const shareUs = group.countedUs(batch, startAt, endAt, collector) / size;
+    const variant = this.variantRow(model, batches.variant[batch]!);
     this.number++;
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
       const tag = requests.tag[member]!;
@@ -80,9 +87,12 @@ export class BatchAccounts {
         const isInvalid = isLost || requests.latestEndAt[member]! < endAt || requests.state[member] === ABANDONED;
         collector.share(row, shareUs, isInvalid);
         collector.batchOf(row, size, startAt, this.number);
+        if (variant >= 0) collector.variantOf(row, variant, startAt, this.number);
         if (kindRow < 0) continue;
-        collector.share(kindRow + requests.kind[member]!, shareUs, isInvalid);
-        collector.batchOf(kindRow + requests.kind[member]!, size, startAt, this.number);
+        const kind = kindRow + requests.kind[member]!;
+        collector.share(kind, shareUs, isInvalid);
+        collector.batchOf(kind, size, startAt, this.number);
+        if (variant >= 0) collector.variantOf(kind, variant, startAt, this.number);
       }
     }
   }

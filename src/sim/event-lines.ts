@@ -35,6 +35,8 @@ export type SimulatedEvent =
       readonly model: string;
       /** It did not end: its accelerator was lost, or it was given up. */
       readonly lost: boolean;
+      /** How much work was chosen: of an elastic model its gamma, or which model of a family; absent: nobody chose. */
+      readonly variant?: string;
       readonly members: readonly EventMember[];
     }
   | {
@@ -81,14 +83,17 @@ export class EventLines {
     const members: EventMember[] = [];
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!)
       members.push(memberOf(requests.tag[member]!));
+    const model = this.scenario.models[group.models[batches.queue[batch]!]!]!;
+    const variant = batches.variant[batch]! === 0 ? undefined : model.elastic?.variants[batches.variant[batch]! - 1];
     this.listener({
       event: "ran",
       start_us: startAt,
       end_us: endAt,
       group: group.name,
       accelerator: group.acceleratorOf(batch),
-      model: this.scenario.models[group.models[batches.queue[batch]!]!]!.name,
+      model: model.name,
       lost,
+      ...(variant === undefined ? {} : { variant: variant.name }),
       members,
     });
   }

@@ -10,7 +10,7 @@ const QUEUE_LENGTH_MAX = 1_000_000;
  * @param profiled what is known of its apps beforehand; undefined: nothing.
  */
 export function queueSpecs(
-  { batchTime, execUs, planning, sloUs }: ExpandedModel,
+  { batchTime, elastic, execUs, planning, sloUs }: ExpandedModel,
   profiled: readonly KindTimes[] | undefined,
 ): QueueSpec[] {
   const others = profiled?.map((kind) => ({ ...kind, share: 0 }));
@@ -24,5 +24,6 @@ export function queueSpecs(
     sloUs,
     lengthMax: QUEUE_LENGTH_MAX,
     ...known(app),
+    ...(elastic === undefined ? {} : { elastic }),
   }));
 }

@@ -1,5 +1,6 @@
 import { type ExpandedGroup, type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
 import { longestOf } from "../config/scenario/llm/expand-llm.js";
+import { variantOf } from "../core/latency/elastic.js";
 import { DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { Policy } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
@@ -10,11 +11,12 @@ import type { RequestHandle } from "../core/tables/request-table.js";
 import { type CollectorSnapshot, OutcomeCollector } from "../measure/collector.js";
 import type { Report } from "../measure/report.js";
 import { type Route, System } from "../system/system.js";
-import { accountRows, weighs } from "./account-rows.js";
+import { accountRows, variantRows, weighs } from "./account-rows.js";
 import { createArrivals } from "./arrivals.js";
 import { Attendance } from "./attendance.js";
 import { BatchAccounts } from "./batch-accounts.js";
 import { Draws } from "./draws.js";
+import { TrueAnswers } from "./elastic/true-answers.js";
 import { EventLines, type EventListener, type EventMember } from "./event-lines.js";
 import type { Fleet } from "./fleet.js";
 import { TokenLengths } from "./llm/token-lengths.js";
@@ -55,6 +57,12 @@ export class Simulation implements TokenSink {
   private readonly kindRows: Int32Array;
   /** Null: all batches take what their profiles say. */
   private readonly truth: TrueTimes | null;
+  /** Null: no model is elastic. */
+  private readonly answers: TrueAnswers | null;
+  /** Rows of the variants of elastic models, by model. */
+  private readonly variantRows: readonly Int32Array[];
+  /** BatchTable.variant of the batch whose members end. */
+  private endedVariant = 0;
   /** By model; null: it generates no text. */
   private readonly lengths: readonly (TokenLengths | null)[];
   private tags = 0;
@@ -78,11 +86,15 @@ export class Simulation implements TokenSink {
     this.rows = rowOfModel;
     this.kindRows = rowOfKinds;
     this.truth = TrueTimes.of(scenario, seed);
+    this.answers = TrueAnswers.of(scenario, seed);
+    const variants = variantRows(scenario);
+    this.variantRows = variants?.of ?? [];
     this.collector = new OutcomeCollector({
       models,
       modules,
       kinds,
       weighs: weighs(scenario),
+      ...(variants === undefined ? {} : { variants: variants.names }),
       warmupUs: scenario.warmupUs,
       endUs: scenario.durationUs,
       accelerators: scenario.accelerators.length,
@@ -116,7 +128,9 @@ export class Simulation implements TokenSink {
             seed,
             (model) => this.attendance.cameTo(model),
           );
-    this.accounts = new BatchAccounts(this.collector, this.rows, rowOfKinds, this.pipelines);
+    this.accounts = new BatchAccounts(this.collector, this.rows, rowOfKinds, this.pipelines, (model, variant) =>
+      this.variantRow(model, variant),
+    );
     this.attendance = new Attendance(scenario, this.groups);
     this.fleet = this.attendance.fleet;
   }
@@ -235,12 +249,15 @@ export class Simulation implements TokenSink {
     const tag = this.tags++;
     this.fleet?.countArrival(model);
     this.attendance.cameTo(model);
-    this.lines?.arrived(this.scenario.models[model]!.name, tag, at, at + sloUs);
     const { group, key } = this.routes[model]!;
-    const traits = this.truth?.traitsOf(model, tag, app);
+    const task = this.answers?.traitsOf(model, tag, app);
+    const traits = task ?? this.truth?.traitsOf(model, tag, app);
+    const deadline = at + (task === undefined ? sloUs : this.answers!.sloUs(model, task.kind));
+    this.lines?.arrived(this.scenario.models[model]!.name, tag, at, deadline);
     const queue = key + this.hasSessions[model]! * (traits?.kind ?? 0);
-    if (this.groups[group]!.scheduler.arrive(queue, tag, at, at + sloUs, at, traits)) return;
-    if (traits !== undefined) this.kindEnded(model, traits.kind, traits.weight, DROPPED, DROP_QUEUE_FULL, at, -1, at);
+    if (this.groups[group]!.scheduler.arrive(queue, tag, at, deadline, at, traits)) return;
+    if (traits !== undefined)
+      this.kindEnded(model, traits.kind, traits.weight, DROPPED, DROP_QUEUE_FULL, at, -1, at, tag);
     this.lines?.ended(this.scenario.models[model]!.name, { request: tag }, DROPPED, DROP_QUEUE_FULL, at);
     this.collector.end(this.rows[model]!, DROPPED, DROP_QUEUE_FULL, at, -1, at);
     this.fleet?.countEnd(model, DROPPED, DROP_QUEUE_FULL);
@@ -251,9 +268,12 @@ export class Simulation implements TokenSink {
   dispatch(batch: BatchId, accelerator: AcceleratorId, at: number, group = this.groups[0]!): void {
     const { batches } = group.scheduler;
     const model = group.models[batches.queue[batch]!]!;
+    const size = batches.executedSize[batch]!;
     const us = this.truth?.has(model)
       ? this.trueUs(batch, model, group)
-      : this.scenario.models[model]!.execUs[batches.executedSize[batch]!]!;
+      : this.answers?.has(model)
+        ? this.answers.batchUs(model, size, batches.variant[batch]!, group.first + accelerator)
+        : this.scenario.models[model]!.execUs[size]!;
     group.accelerators.run(accelerator, batch, batches.execAt[batch]!, us, at);
   }
 
@@ -279,12 +299,25 @@ export class Simulation implements TokenSink {
     arrivalAt: number,
     execStartAt: number,
     at: number,
+    tag: number,
   ): void {
     const { collector } = this;
     const row = this.kindRows[model]! + kind;
     collector.end(row, outcome as 0, reason, arrivalAt, execStartAt, at);
-    collector.worth(row, weight, outcome === FINISHED, arrivalAt);
-    collector.worth(this.rows[model]!, weight, outcome === FINISHED, arrivalAt);
+    let isEarned = outcome === FINISHED;
+    if (this.answers?.has(model) && execStartAt >= 0) {
+      const variant = this.variantRow(model, this.endedVariant);
+      isEarned &&= this.answers.isRight(model, kind, tag, this.endedVariant);
+      for (const each of [row, this.rows[model]!]) collector.answered(each, variant, isEarned, arrivalAt);
+    }
+    collector.worth(row, weight, isEarned, arrivalAt);
+    collector.worth(this.rows[model]!, weight, isEarned, arrivalAt);
+  }
+
+  /** -1: the model is not elastic. */
+  private variantRow(model: number, variant: number): number {
+    const { elastic } = this.scenario.models[model]!;
+    return elastic === undefined ? -1 : this.variantRows[model]![variantOf(elastic, variant)]!;
   }
 
   end(
@@ -306,12 +339,15 @@ export class Simulation implements TokenSink {
     this.collector.end(this.rows[model]!, outcome as 0, reason, arrivalAt, execStartAt, at);
     if (this.kindRows[model]! >= 0) {
       const weight = requests.weight[request]!;
-      this.kindEnded(model, requests.kind[request]!, weight, outcome, reason, arrivalAt, execStartAt, at);
-    } else if (this.truth !== null) this.collector.worth(this.rows[model]!, 1, outcome === FINISHED, arrivalAt);
+      const tag = requests.tag[request]!;
+      this.kindEnded(model, requests.kind[request]!, weight, outcome, reason, arrivalAt, execStartAt, at, tag);
+    } else if (this.truth !== null || this.answers !== null)
+      this.collector.worth(this.rows[model]!, 1, outcome === FINISHED, arrivalAt);
     this.fleet?.countEnd(model, outcome, reason);
   }
 
   batchEnded(batch: BatchId, startAt: number, endAt: number, group = this.groups[0]!): void {
+    this.endedVariant = group.scheduler.batches.variant[batch]!;
     this.lines?.ran(batch, startAt, endAt, false, group, this.memberOf);
     this.accounts.ended(batch, startAt, endAt, group);
     const quantile = group.scheduler.quantileOf(batch, endAt - startAt);

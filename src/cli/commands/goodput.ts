@@ -93,7 +93,9 @@ Examples:
           );
         }
         const beside = wantsBaselines ? { beside: await baselineGoodputs(scenario, pool, search) } : {};
-        const bounds = options.bound ? { bounds: boundsOf(scenario, search.seeds) } : {};
+        // Bounds take one time for each size of a batch.
+        const isBounded = scenario.models.every(({ elastic }) => elastic === undefined);
+        const bounds = options.bound && isBounded ? { bounds: boundsOf(scenario, search.seeds) } : {};
         const report = { ...own, ...beside, ...bounds };
         if (showProgress) output.note("\r\x1b[K");
         if (options.json) writeJson(output, report);

@@ -1,5 +1,5 @@
 /** The models of a scenario: zoos looked up, copies made, profiles tabulated. */
-import { type DurationUs, sloUsFromMs, workUsFromMs } from "../../core/time.js";
+import { type DurationUs, sloUsFromMs } from "../../core/time.js";
 import { nearest } from "../config-error.js";
 import type { IssueList } from "../source.js";
 import type { BatchTime } from "./apps/batch-time.js";
@@ -8,6 +8,7 @@ import { type ExpandedPlanning, expandPlanning } from "./apps/expand-planning.js
 import type { Modulation, ScenarioData } from "./expand-arrivals.js";
 import { type ExpandedTokens, expandTokens, type TokenRows } from "./llm/expand-llm.js";
 import { BATCH_SIZE_MAX, MODELS_MAX, type Scenario, type ScenarioModel } from "./scenario-schema.js";
+import { type ExpandedElastic, execUsAt, expandElastic, plainProfile, sizesOf } from "./tasks/expand-tasks.js";
 import { isStrong, ZOO } from "./zoo.js";
 import { zooMemoryMb } from "./zoo-sizes.js";
 
@@ -31,6 +32,8 @@ export interface ExpandedModel extends BatchTime {
   readonly profiled?: number;
   /** What policies plan by in place of execUs. Absent: execUs. */
   readonly planning?: ExpandedPlanning;
+  /** Ways of running it, and tasks with their accuracy by each; absent: there is one. `execUs` is what is run where nobody chooses. */
+  readonly elastic?: ExpandedElastic;
   /** Lengths of its requests, in a group that generates text; absent: it runs batches. */
   readonly tokens?: ExpandedTokens;
   /** Megabytes of the loaded model; absent where not given. Only planning reads this and the two below. */
@@ -115,12 +118,13 @@ export interface Host {
   readonly fastestScale: number;
 }
 
-const execUsOf = ({ profile }: ScenarioModel, b: number): number =>
-  workUsFromMs("table_ms" in profile ? profile.table_ms[b - 1]! : profile.alpha_ms * b + profile.beta_ms);
+const execUsOf = ({ profile }: ScenarioModel, b: number): number => execUsAt(plainProfile(profile), b);
 
 /** Least time of one request, delays included. */
 export const soonestUsOf = (model: ScenarioModel, { delayUs, fastestScale }: Host): number =>
-  Math.ceil(execUsOf(model, 1) * fastestScale) + delayUs;
+  soonestUsAt(execUsOf(model, 1), fastestScale, delayUs);
+
+const soonestUsAt = (aloneUs: number, scale: number, delayUs: number): number => Math.ceil(aloneUs * scale) + delayUs;
 
 /** @param innerSloUs of a model that only modules of pipelines ask for. @param data times of apps that are in files. */
 export function expandModel(
@@ -132,8 +136,7 @@ export function expandModel(
   issues: IssueList,
 ): ExpandedModel {
   const sloUs = innerSloUs ?? sloUsFromMs(model.slo_ms!);
-  const { profile } = model;
-  const lengthMax = "table_ms" in profile ? profile.table_ms.length : BATCH_SIZE_MAX;
+  const lengthMax = sizesOf(model.profile, BATCH_SIZE_MAX);
   const soonestUs = soonestUsOf(model, host);
   if (innerSloUs === undefined && soonestUs > sloUs) {
     issues.add(
@@ -150,6 +153,13 @@ export function expandModel(
   execUs[batchSizeMax + 1] = Number.POSITIVE_INFINITY;
   const { batch_time: batchTime, planning, profiled, tokens } = model;
   const apps = model.apps && expandApps(model.apps, (file) => data.times?.get(file) ?? []);
+  const elastic = expandElastic(
+    model,
+    batchSizeMax,
+    (aloneUs) => soonestUsAt(aloneUs, host.fastestScale, host.delayUs),
+    ["models", index ?? 0],
+    issues,
+  );
   const truth: BatchTime = {
     execUs,
     ...(batchTime === undefined ? {} : { batchTime: { c0Us: batchTime.c0_ms * 1000, c1: batchTime.c1 } }),
@@ -164,6 +174,7 @@ export function expandModel(
     ...(apps === undefined ? {} : { apps }),
     ...(profiled === undefined ? {} : { profiled }),
     ...(planning === undefined || apps === undefined ? {} : { planning: expandPlanning(planning, apps, truth) }),
+    ...(elastic === null ? {} : { elastic }),
     ...(tokens === undefined ? {} : { tokens: expandTokens(tokens, (file) => data.lengths?.get(file) ?? NO_ROWS) }),
     ...(host.group === 0 ? {} : { group: host.group }),
     ...(model.memory_mb === undefined ? {} : { memoryMb: model.memory_mb }),

@@ -1,5 +1,5 @@
 /** Rules between the fields of a scenario, which its schema cannot say. */
-import { formatPath, formatValue } from "../config-error.js";
+import { type FieldPath, formatPath, formatValue } from "../config-error.js";
 import { validatePolicyOptions } from "../policy-options.js";
 import type { IssueList } from "../source.js";
 import { checkApps } from "./apps/expand-apps.js";
@@ -7,7 +7,9 @@ import { checkPlanning } from "./apps/expand-planning.js";
 import { checkLlm } from "./llm/expand-llm.js";
 import { type Entrance, entrancesOf } from "./pipelines/entrances.js";
 import { checkGroups, checkPipelines } from "./pipelines/pipeline-rules.js";
-import type { Scenario, ScenarioAccelerators } from "./scenario-schema.js";
+import type { TimedBySize } from "./profile-schema.js";
+import { BATCH_SIZE_MAX, type Scenario, type ScenarioAccelerators } from "./scenario-schema.js";
+import { checkTasks, sizesOf, waysOf } from "./tasks/expand-tasks.js";
 
 /** Adds every violation to `issues`. */
 export function checkScenario(scenario: Scenario, issues: IssueList): void {
@@ -20,6 +22,7 @@ export function checkScenario(scenario: Scenario, issues: IssueList): void {
   checkModels(scenario, issues);
   checkPipelines(scenario, issues);
   checkPlanning(scenario, issues);
+  checkTasks(scenario, issues);
   checkLlm(
     scenario,
     (scenario.groups ?? []).map(({ accelerators }) => countOf(accelerators)),
@@ -40,29 +43,33 @@ function checkModels(scenario: Scenario, issues: IssueList): void {
   models.forEach((model, index) => {
     checkSteps(scenario, index, issues);
     checkApps(model, ["models", index], issues);
-    if (!("table_ms" in model.profile)) {
-      const { alpha_ms: alphaMs, beta_ms: betaMs } = model.profile;
-      if (alphaMs + betaMs <= 0) {
-        issues.add(["models", index, "profile"], `alpha_ms + beta_ms must be greater than 0; was ${alphaMs + betaMs}`);
-      }
-      return;
-    }
-    const table = model.profile.table_ms;
-    for (let b = 1; b < table.length; b++) {
-      if (table[b]! < table[b - 1]!) {
-        issues.add(
-          ["models", index, "profile", "table_ms", b],
-          `must be at least the entry before it (${table[b - 1]}); was ${table[b]}`,
-        );
-      }
-    }
-    if (model.batch_max !== undefined && model.batch_max > table.length) {
+    const isElastic = "by_gamma" in model.profile;
+    waysOf(model.profile).forEach((way, each) => {
+      const path = ["models", index, "profile", ...(isElastic ? ["by_gamma", each] : [])];
+      checkTimes(way, path, issues);
+    });
+    const lengthMax = sizesOf(model.profile, BATCH_SIZE_MAX);
+    if (model.batch_max !== undefined && model.batch_max > lengthMax) {
       issues.add(
         ["models", index, "batch_max"],
-        `must be at most the length of table_ms (${table.length}); was ${model.batch_max}`,
+        `must be at most the length of table_ms (${lengthMax}); was ${model.batch_max}`,
       );
     }
   });
+}
+
+function checkTimes(profile: TimedBySize, path: FieldPath, issues: IssueList): void {
+  if (!("table_ms" in profile)) {
+    const { alpha_ms: alphaMs, beta_ms: betaMs } = profile;
+    if (alphaMs + betaMs <= 0) issues.add(path, `alpha_ms + beta_ms must be greater than 0; was ${alphaMs + betaMs}`);
+    return;
+  }
+  const { table_ms: table } = profile;
+  for (let b = 1; b < table.length; b++) {
+    if (table[b]! < table[b - 1]!) {
+      issues.add([...path, "table_ms", b], `must be at least the entry before it (${table[b - 1]}); was ${table[b]}`);
+    }
+  }
 }
 
 function checkSteps(scenario: Scenario, index: number, issues: IssueList): void {

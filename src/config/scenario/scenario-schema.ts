@@ -13,13 +13,15 @@ import { apps, batchTime, planning, profiled } from "./apps/app-schema.js";
 import { llm, tokens } from "./llm/llm-schema.js";
 import { nameSchema } from "./name.js";
 import { pipelines } from "./pipelines/pipeline-schema.js";
+import { BATCH_SIZE_MAX, MS_MAX, profile } from "./profile-schema.js";
+import { tasks } from "./tasks/task-schema.js";
 import { ZOO_NAMES } from "./zoo.js";
 
-export const BATCH_SIZE_MAX = 1024;
+export { BATCH_SIZE_MAX } from "./profile-schema.js";
+
 export const MODELS_MAX = 10_000;
 export const ACCELERATORS_MAX = 65_536;
 const DURATION_S_MAX = 31 * 86_400;
-const MS_MAX = 3_600_000;
 const US_MAX = 60_000_000;
 const RATE_RPS_MAX = 1e8;
 const MEMORY_MB_MAX = 1e9;
@@ -83,18 +85,6 @@ const network = z
   })
   .describe("Delays around an execution: a batch of b starts control_us + b * data_us_per_request after its dispatch.");
 
-const linearProfile = z.strictObject({
-  alpha_ms: z.number().min(0).max(MS_MAX).describe("Milliseconds that each request adds to a batch."),
-  beta_ms: z.number().min(0).max(MS_MAX).describe("Milliseconds that a batch costs whatever its size."),
-});
-const tableProfile = z.strictObject({
-  table_ms: z
-    .array(z.number().gt(0).max(MS_MAX))
-    .min(1)
-    .max(BATCH_SIZE_MAX)
-    .describe("Measured milliseconds of a batch of 1, 2, 3, ...; never decreasing. Its length bounds batch_max."),
-});
-
 const model = z.strictObject({
   name: nameSchema.describe("Unique; shown in reports and used by replays."),
   count: z
@@ -103,9 +93,7 @@ const model = z.strictObject({
     .max(MODELS_MAX)
     .optional()
     .describe("Makes this many copies called name-1, name-2, ...; share or rate_rps is that of each copy."),
-  profile: z
-    .union([linearProfile, tableProfile])
-    .describe("Execution time l(b) of a batch of b: alpha_ms * b + beta_ms, or a measured table."),
+  profile,
   slo_ms: z
     .number()
     .gt(0)
@@ -153,6 +141,7 @@ const model = z.strictObject({
   batch_time: batchTime.optional(),
   profiled: profiled.optional(),
   planning: planning.optional(),
+  tasks: tasks.optional(),
   tokens: tokens.optional(),
   memory_mb: z
     .number()

@@ -64,24 +64,29 @@ export function expandApps(apps: readonly ScenarioApp[], filed: (file: string) =
 }
 
 /**
- * By request of a replay: the index of its app in its model; -1: its model has none. As in the file where no model has any.
+ * By request of a replay: the index of its app (or task) in its model; -1: its model has none. As in the file where no model has any.
  * Null where the file names no apps: they are drawn.
  * Adds apps that their model does not have to `issues`.
  */
 export function replayedApps(
   arrivals: ExpandedArrivals,
-  models: readonly { readonly name: string; readonly apps?: readonly ExpandedApp[] }[],
+  models: readonly {
+    readonly name: string;
+    readonly apps?: readonly { readonly name: string }[];
+    readonly elastic?: { readonly tasks: readonly { readonly name: string }[] };
+  }[],
   issues: IssueList,
 ): Int32Array | null {
   if (arrivals.kind !== "replay" || arrivals.app === null) return null;
   const { app, appNames, model: modelOf } = arrivals;
-  if (models.every(({ apps }) => apps === undefined)) return app;
-  const indexOf = models.map(({ apps }) => appNames.map((name) => apps?.findIndex((each) => each.name === name) ?? -1));
+  const kinds = models.map(({ apps, elastic }) => apps ?? elastic?.tasks);
+  if (kinds.every((of) => of === undefined)) return app;
+  const indexOf = kinds.map((of) => appNames.map((name) => of?.findIndex((each) => each.name === name) ?? -1));
   const unknown = new Set<string>();
   const translated = app.map((written, request) => {
     const model = modelOf[request]!;
     const index = indexOf[model]?.[written] ?? -1;
-    if (index < 0 && models[model]?.apps !== undefined) unknown.add(`"${appNames[written]}" of ${models[model]!.name}`);
+    if (index < 0 && kinds[model] !== undefined) unknown.add(`"${appNames[written]}" of ${models[model]!.name}`);
     return index;
   });
   for (const which of [...unknown].slice(0, 20))
