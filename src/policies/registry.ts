@@ -19,6 +19,9 @@ import { distributionPlus, distributionPlusPolicy } from "./distribution/distrib
 import { fixedSizePolicy } from "./fixed-size/fixed-size.js";
 import { LIVE_ON_THREADS, livePolicy, separableLivePolicy } from "./live.js";
 import type { GivenOptions, OptionTable } from "./options.js";
+import { infaasPolicy, petsPolicy, tomePolicy, vptPolicy } from "./otas/baselines.js";
+import { otas, otasPolicy } from "./otas/otas.js";
+import { fixedGammaPolicy, queueGammaPolicy } from "./otas/simple/simple-policies.js";
 import { pard, pardPolicy } from "./pard/pard.js";
 
 export {
@@ -33,6 +36,7 @@ export {
   eager,
   naive,
   nexus,
+  otas,
   pard,
   shepherd,
   tfserving,
@@ -50,6 +54,7 @@ const POLICIES = [
   distributionPolicy,
   distributionPlusPolicy,
   pardPolicy,
+  otasPolicy,
   fixedSizePolicy,
   tfservingPolicy,
   tritonPolicy,
@@ -59,6 +64,12 @@ const POLICIES = [
   clockworkPolicy,
   nexusPolicy,
   shepherdPolicy,
+  petsPolicy,
+  infaasPolicy,
+  tomePolicy,
+  vptPolicy,
+  fixedGammaPolicy,
+  queueGammaPolicy,
 ] as unknown as readonly PolicyDescriptor[];
 
 export const POLICY_NAMES = POLICIES.map(({ name }) => name) as [string, ...string[]];

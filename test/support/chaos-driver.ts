@@ -608,6 +608,23 @@ export function variantsOf(
         of({ preemption: false }),
         of({ drop: "newest" }, false),
       ];
+    case "otas":
+      return [
+        of({}),
+        of({ allocator: "frontier", states_max: 1000, beta: 0, initial_s: 0, delta_ms: 5 }),
+        of({ beta: 0, initial_s: 0, epsilon: 3, eta_ms: 10, mu: 0 }),
+        of({ evict: "expired" }, false),
+      ];
+    case "pets":
+    case "tome":
+    case "vpt":
+      return [of({ eta_ms: 5 }), of({ evict: "expired" }, false)];
+    // It evicts nobody but the expired.
+    case "infaas":
+      return [of({}, false)];
+    case "fixed-gamma":
+    case "queue-gamma":
+      return [of({}), of({ dispatch: "eager" })];
     default:
       return [of({}, false, false)];
   }
