@@ -294,6 +294,8 @@ export interface Policy {
   readonly depth?: number;
   /** What says how long the queue's batches take, in place of the profile in `spec`. */
   createLatency?(spec: QueueSpec): LatencyModel;
+  /** That model tells ways of running the model apart, and not kinds of requests. Default false. */
+  readonly isByVariant?: boolean;
   createQueue(key: QueueKey, spec: QueueSpec, core: CoreView): Queue;
   createArbiter(core: CoreView): Arbiter;
 }

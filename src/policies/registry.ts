@@ -92,8 +92,11 @@ export const groupPolicy = ({ policy }: { readonly policy?: NamedPolicy }): Poli
   policy === undefined ? livePolicy() : createPolicy(policy.name, policy.options);
 
 /** Whether the group's policy knows what batches take by the kinds of who is in them. */
-export const plansByKind = (group: { readonly policy?: NamedPolicy }): boolean =>
-  group.policy !== undefined && groupPolicy(group).createLatency !== undefined;
+export const plansByKind = (group: { readonly policy?: NamedPolicy }): boolean => {
+  if (group.policy === undefined) return false;
+  const { createLatency, isByVariant } = groupPolicy(group);
+  return createLatency !== undefined && isByVariant !== true;
+};
 
 /**
  * @param name of a policy that can run on many threads, or LIVE_ON_THREADS: the live server's, whose queues bring their own rules.

@@ -1,4 +1,5 @@
 import { violated } from "../../src/core/invariant.js";
+import type { ElasticProfile } from "../../src/core/latency/elastic.js";
 import { linearTable, ProfiledLatency } from "../../src/core/latency/latency.js";
 import {
   CLOSE_REASONS,
@@ -27,6 +28,8 @@ export interface HandDrivenOptions {
   readonly depth?: number;
   /** What is known of kinds of requests. */
   readonly kinds?: readonly KindTimes[];
+  /** Ways of running the models. */
+  readonly elastic?: ElasticProfile;
 }
 
 /** l(b) of every model here, µs. */
@@ -42,6 +45,8 @@ export class HandDriven implements CommandSink {
   /** `time:members`, with `model/` before the members where there are several models. */
   readonly dispatches: string[] = [];
   readonly executedUs: number[] = [];
+  /** BatchTable.variant of each batch. */
+  readonly variants: number[] = [];
   readonly closes: string[] = [];
   /** `time:request`, each time one entered a batch that is gathered. */
   readonly joins: string[] = [];
@@ -76,6 +81,7 @@ export class HandDriven implements CommandSink {
         sloUs: 1000,
         lengthMax: options.lengthMax ?? 1000,
         ...(options.kinds === undefined ? {} : { kinds: options.kinds }),
+        ...(options.elastic === undefined ? {} : { elastic: options.elastic }),
       });
     }
     for (let id = 0; id < count; id++) this.scheduler.join(id, 1, 0);
@@ -88,11 +94,11 @@ export class HandDriven implements CommandSink {
   }
 
   /** Each letter is a request; timers of this very moment have not run yet when they arrive. */
-  arrive(at: number, letters: string | number, model = 0, deadline = 1e9, kind = 0): this {
+  arrive(at: number, letters: string | number, model = 0, deadline = 1e9, kind = 0, weight = 1): this {
     this.runTo(at, false);
     for (const name of typeof letters === "string" ? letters : [letters]) {
       const tag = this.names.push(name) - 1;
-      const traits = kind === 0 ? PLAIN : { kind, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
+      const traits = kind === 0 && weight === 1 ? PLAIN : { kind, weight, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
       if (!this.scheduler.arrive(model, tag, at, deadline, at, traits)) violated(`request ${name} did not fit`);
     }
     return this;
@@ -156,6 +162,7 @@ export class HandDriven implements CommandSink {
       violated(`batch of ${batches.size[batch]} had ${members.length} members`);
     this.dispatches.push(`${at}:${this.isSeveral ? `${batches.queue[batch]}/` : ""}${members.join("")}`);
     this.executedUs.push(batches.execUs[batch]!);
+    this.variants.push(batches.variant[batch]!);
     this.closes.push(CLOSE_REASONS[batches.close[batch]!]!);
     this.order.push(accelerator);
     this.running.push({ batch, startAt: batches.execAt[batch]!, endAt: batches.finishAt[batch]! });

@@ -18,6 +18,7 @@ const elasticPolicy = (
   workOf: (times: ElasticTimes) => WorkPlanner,
 ): Policy => ({
   name,
+  isByVariant: true,
   createLatency: (spec) => new ElasticTimes(spec, ways),
   createQueue: (key, spec, core) => {
     const times = spec.latency as ElasticTimes;
@@ -33,7 +34,8 @@ const OPTIONS = { ...POOL_OPTIONS, evict: evicts("late") } as const satisfies Op
 
 export const petsPolicy = definePolicy({
   name: "pets",
-  summary: "PetS as OTAS compares with it: one shared model for all tasks, no tokens added or removed; OTAS's batches in deadline order.",
+  summary:
+    "PetS as OTAS compares with it: one shared model for all tasks, no tokens added or removed; OTAS's batches in deadline order.",
   options: OPTIONS,
   create: (options: OptionsOf<typeof OPTIONS>) => byOneGamma("pets", options, 0),
 });
@@ -43,14 +45,16 @@ const tokens = (value: number, meaning: string) =>
 
 export const tomePolicy = definePolicy({
   name: "tome",
-  summary: "ToMe as OTAS compares with it: as many tokens merged in each layer for every batch; OTAS's batches in deadline order.",
+  summary:
+    "ToMe as OTAS compares with it: as many tokens merged in each layer for every batch; OTAS's batches in deadline order.",
   options: { ...OPTIONS, r: tokens(20, "Tokens merged in each layer; the nearest that the model has.") },
   create: ({ r, ...options }) => byOneGamma("tome", options, -r),
 });
 
 export const vptPolicy = definePolicy({
   name: "vpt",
-  summary: "VPT as OTAS compares with it: as many prompts added in each layer for every batch; OTAS's batches in deadline order.",
+  summary:
+    "VPT as OTAS compares with it: as many prompts added in each layer for every batch; OTAS's batches in deadline order.",
   options: { ...OPTIONS, p: tokens(2, "Prompts added in each layer; the nearest that the model has.") },
   create: ({ p, ...options }) => byOneGamma("vpt", options, p),
 });
@@ -64,5 +68,10 @@ export const infaasPolicy = definePolicy({
     "loading does; OTAS's batches in deadline order.",
   options: INFAAS_OPTIONS,
   create: (options: OptionsOf<typeof INFAAS_OPTIONS>) =>
-    elasticPolicy("infaas", options, { among: ({ gamma }) => gamma === 0 }, (times) => new InfaasWork(times, options.epsilon)),
+    elasticPolicy(
+      "infaas",
+      options,
+      { among: ({ gamma }) => gamma === 0 },
+      (times) => new InfaasWork(times, options.epsilon),
+    ),
 });

@@ -201,8 +201,7 @@ export class ElasticQueue implements Queue {
     const dueBy = this.options.evicts === "late" ? aloneEndAt : startAt;
     for (let index = pool.batches.length - 1; index >= 0; index--) {
       const batch = pool.batches[index]!;
-      while (batch.members.length > 0 && batch.members.deadlineAt(0) < dueBy)
-        this.evict(batch, at, dueBy, aloneEndAt);
+      while (batch.members.length > 0 && batch.members.deadlineAt(0) < dueBy) this.evict(batch, at, dueBy, aloneEndAt);
     }
   }
 

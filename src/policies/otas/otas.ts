@@ -73,6 +73,7 @@ export const otasPolicy = definePolicy({
   },
   create: (options) => ({
     name: "otas",
+    isByVariant: true,
     createLatency: (spec: QueueSpec) => new ElasticTimes(spec, { gammas: options.gammas }),
     createQueue: (key, spec, core) => {
       const times = spec.latency as ElasticTimes;
@@ -81,7 +82,9 @@ export const otasPolicy = definePolicy({
         critical: options.kappa,
         initialUs: options.initial_s * 1e6,
         rateMax:
-          options.rate_rule === "table" ? limitsByTable(times) : limitsByProfile(times, options.epsilon, options.headroom),
+          options.rate_rule === "table"
+            ? limitsByTable(times)
+            : limitsByProfile(times, options.epsilon, options.headroom),
       });
       return new ElasticQueue(key, spec, core, times, work, queueOptions(options));
     },

@@ -93,7 +93,9 @@ export class PlannedLine {
     for (let way = 0; way < times.count; way++) {
       const size = Math.min(length, this.sizeMax[way]!);
       this.timeUs[row + way] =
-        size === 0 ? Number.POSITIVE_INFINITY : Math.ceil(times.timeUs(way, size) * this.scale) + (size - 1) * this.dataUs;
+        size === 0
+          ? Number.POSITIVE_INFINITY
+          : Math.ceil(times.timeUs(way, size) * this.scale) + (size - 1) * this.dataUs;
       this.utility[row + way] = (batch.earns[way]! * size) / length;
     }
     dealt.push(batch);

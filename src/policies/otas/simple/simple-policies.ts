@@ -4,8 +4,8 @@ import { RankArbiter } from "../../deferred/rank-arbiter.js";
 import type { WindowRules } from "../../deferred/window-queue.js";
 import { definePolicy } from "../../descriptor.js";
 import type { OptionTable } from "../../options.js";
-import { ElasticTimes } from "../elastic-times.js";
 import { GAMMA_MAX, gammas } from "../elastic-options.js";
+import { ElasticTimes } from "../elastic-times.js";
 import { OneWayQueue } from "./one-way-queue.js";
 import { OneWayTimes } from "./one-way-times.js";
 
@@ -46,6 +46,7 @@ export const fixedGammaPolicy = definePolicy({
   },
   create: ({ gamma, dispatch }) => ({
     name: "fixed-gamma",
+    isByVariant: true,
     createLatency: (spec) => new OneWayTimes(new ElasticTimes(spec, { nearest: gamma }), 0),
     createQueue: (key, spec, core) =>
       new OneWayQueue(key, spec, core, rules(dispatch), spec.latency as OneWayTimes, null),
@@ -64,13 +65,15 @@ export const queueGammaPolicy = definePolicy({
       min: 0.001,
       max: 10,
       default: 0.25,
-      meaning: "Part of the model's SLO within which all that wait are to be served by the gamma chosen, at its best batch size.",
+      meaning:
+        "Part of the model's SLO within which all that wait are to be served by the gamma chosen, at its best batch size.",
     },
     gammas,
     ...OPTIONS,
   },
   create: ({ wait_part, gammas: among, dispatch }) => ({
     name: "queue-gamma",
+    isByVariant: true,
     createLatency: (spec) => {
       const times = new ElasticTimes(spec, { gammas: among });
       return new OneWayTimes(times, times.count - 1);
@@ -78,7 +81,11 @@ export const queueGammaPolicy = definePolicy({
     createQueue: (key, spec, core) => {
       const times = spec.latency as OneWayTimes;
       const limits = waitingLimits(times.times, spec, wait_part);
-      const wayFor = (length: number): number => Math.max(0, limits.findLastIndex((limit) => length <= limit));
+      const wayFor = (length: number): number =>
+        Math.max(
+          0,
+          limits.findLastIndex((limit) => length <= limit),
+        );
       return new OneWayQueue(key, spec, core, rules(dispatch), times, wayFor);
     },
     createArbiter: (core) => new RankArbiter(core, { idleDispatch: false }),

@@ -15,7 +15,7 @@ export class WindowRate {
   /** A batch starts: the next window begins. Batches of one moment (several accelerators) are of one window. */
   closed(at: number): void {
     this.rate = this.perS(at);
-    if (at > this.sinceAt) this.arrived = 0;
+    this.arrived = 0;
     this.sinceAt = at;
   }
 
