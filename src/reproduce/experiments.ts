@@ -1,6 +1,7 @@
 /** Everything that `rubato reproduce` can run. */
 import type { Experiment } from "./experiment.js";
 import { ORLOJ_EXPERIMENTS } from "./orloj/experiments.js";
+import { OTAS_EXPERIMENTS } from "./otas/experiments.js";
 import { PARD_EXPERIMENTS } from "./pard/experiments.js";
 import { rag } from "./pard/rag/rag.js";
 import { fig1 } from "./symphony/fig1.js";
@@ -39,6 +40,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   ...ORLOJ_EXPERIMENTS,
   ...PARD_EXPERIMENTS,
   rag,
+  ...OTAS_EXPERIMENTS,
 ];
 
 /**

@@ -105,6 +105,11 @@ export interface PipelinePoint extends Simulated {
   readonly spent_in?: readonly string[];
 }
 
+/** A run of elastic models: what is earned. */
+export interface ElasticPoint extends Simulated {
+  readonly kind: "elastic";
+}
+
 /** One partitioning problem: the plan, greedy with swaps, random search. */
 export interface PlanPoint {
   readonly kind: "plan";
@@ -130,6 +135,7 @@ export type Point =
   | TimelinePoint
   | SeriesPoint
   | PipelinePoint
+  | ElasticPoint
   | PlanPoint
   | CorePoint;
 
@@ -260,6 +266,21 @@ export interface PipelineResult {
   readonly budgets?: readonly { readonly module: string; readonly left_ms: readonly (number | null)[] }[];
 }
 
+export interface ElasticResult {
+  /** Utility of all that arrived; earned by what was right in time. */
+  readonly offered: SeedStatistics;
+  readonly earned: SeedStatistics;
+  /** The four types of OTAS §V, as parts of what arrived. */
+  readonly right: SeedStatistics;
+  readonly wrong: SeedStatistics;
+  readonly late: SeedStatistics;
+  readonly evicted: SeedStatistics;
+  /** Of what was in time. */
+  readonly accuracy: SeedStatistics;
+  /** By gamma or model of a family: part of the batches, over all seeds. */
+  readonly batches_by: Readonly<Record<string, number>>;
+}
+
 export interface PlanImbalance {
   readonly load: number;
   readonly memory: number;
@@ -294,9 +315,11 @@ export type ResultOf<P extends Point> = P extends PeakPoint
               ? SeriesResult
               : P extends PipelinePoint
                 ? PipelineResult
-                : P extends PlanPoint
-                  ? PlanResult
-                  : CoreResult;
+                : P extends ElasticPoint
+                  ? ElasticResult
+                  : P extends PlanPoint
+                    ? PlanResult
+                    : CoreResult;
 
 export type PointResult = ResultOf<Point>;
 

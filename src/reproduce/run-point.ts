@@ -28,6 +28,7 @@ import type { PlanMeasure } from "../planning/measure.js";
 import { stream } from "../sim/random.js";
 import { simulate, simulateBadRates, simulateOutcomes } from "../sim/simulate.js";
 import { Series, Timeline } from "./observed-simulation.js";
+import { runElastic } from "./otas/elastic-run.js";
 import { PipelineRun } from "./pipeline-run.js";
 import type {
   AcceleratorsPoint,
@@ -84,6 +85,8 @@ export async function runPoint(point: Point): Promise<PointResult> {
       return runSeries(point);
     case "pipeline":
       return runPipeline(point);
+    case "elastic":
+      return runElastic(scenarioOf(point.scenario), choiceOf(point.choice), point);
     case "plan":
       return runPlan(point);
     case "core":

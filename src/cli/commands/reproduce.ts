@@ -5,6 +5,7 @@ import { Command, Option } from "commander";
 import { nearest } from "../../config/config-error.js";
 import { PAPERS, SIZES, type Size } from "../../reproduce/experiment.js";
 import { EXPERIMENTS, experimentsNamed } from "../../reproduce/experiments.js";
+import { OTAS_EXPERIMENTS } from "../../reproduce/otas/experiments.js";
 import { PARD_EXPERIMENTS } from "../../reproduce/pard/experiments.js";
 import type { ReproductionReport } from "../../reproduce/report.js";
 import type { Progress } from "../../reproduce/runner.js";
@@ -27,6 +28,8 @@ interface ReproduceOptions {
 /** Between lines of progress where they cannot be drawn over each other. */
 const PROGRESS_S = 15;
 const THREADS_MAX = 1024;
+/** Those whose rates may be from files. */
+const WITH_TRACES = [...PARD_EXPERIMENTS, ...OTAS_EXPERIMENTS];
 
 export function reproduceCommand(output: Output): Command {
   return new Command("reproduce")
@@ -43,7 +46,7 @@ export function reproduceCommand(output: Output): Command {
     .option("--threads <n>", "points at once", integerWithin({ min: 1, max: THREADS_MAX }), availableParallelism())
     .option(
       "--data-dir <dir>",
-      "pard: folder of traces (second,requests_per_second) that take the place of generated rates; $RUBATO_DATA is not asked",
+      "pard, otas: folder of traces (second,requests_per_second) that take the place of generated rates; $RUBATO_DATA is not asked",
     )
     .option("--json", "print the report as one JSON document")
     .addHelpText(
@@ -81,9 +84,9 @@ Examples:
       }
       if (
         options.dataDir !== undefined &&
-        !given.flatMap(experimentsNamed).some((one) => PARD_EXPERIMENTS.includes(one))
+        !given.flatMap(experimentsNamed).some((one) => WITH_TRACES.includes(one))
       )
-        command.error(`error: --data-dir: only experiments of pard read traces; was given with ${given.join(", ")}`, {
+        command.error(`error: --data-dir: only experiments of pard and otas read traces; was given with ${given.join(", ")}`, {
           exitCode: 2,
         });
       const report = await reproduce(given, options, output);
