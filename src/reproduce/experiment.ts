@@ -7,7 +7,12 @@ export type Size = "tiny" | "small" | "default" | "full";
 export const SIZES = ["small", "default", "full"] as const;
 
 /** Papers, by the first part of their experiments' names. */
-export const PAPERS: Readonly<Record<string, string>> = { symphony: "Symphony", orloj: "ORLOJ", pard: "PARD", otas: "OTAS" };
+export const PAPERS: Readonly<Record<string, string>> = {
+  symphony: "Symphony",
+  orloj: "ORLOJ",
+  pard: "PARD",
+  otas: "OTAS",
+};
 
 export interface Experiment {
   /** As given to the command, e.g. "symphony/table2". */

@@ -118,7 +118,9 @@ describe("rubato reproduce", () => {
     const out = path.join(folder, "without");
     const nobody = await reproduce("symphony/fig5", "--data-dir", folder, "--out", out);
     expect([nobody.code, nobody.stdout, existsSync(out)]).toEqual([2, "", false]);
-    expect(nobody.stderr).toContain("--data-dir: only experiments of pard and otas read traces; was given with symphony/fig5");
+    expect(nobody.stderr).toContain(
+      "--data-dir: only experiments of pard and otas read traces; was given with symphony/fig5",
+    );
     const empty = await reproduce("pard/fig8", "--data-dir", folder, "--out", out);
     expect([empty.code, empty.stdout, existsSync(out)]).toEqual([2, "", false]);
     expect(empty.stderr).toContain(`${path.join(folder, "wiki_en_2016-01_week_1h-to-60s.csv")}: no such file`);

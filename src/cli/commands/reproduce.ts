@@ -82,13 +82,13 @@ Examples:
           },
         );
       }
-      if (
-        options.dataDir !== undefined &&
-        !given.flatMap(experimentsNamed).some((one) => WITH_TRACES.includes(one))
-      )
-        command.error(`error: --data-dir: only experiments of pard and otas read traces; was given with ${given.join(", ")}`, {
-          exitCode: 2,
-        });
+      if (options.dataDir !== undefined && !given.flatMap(experimentsNamed).some((one) => WITH_TRACES.includes(one)))
+        command.error(
+          `error: --data-dir: only experiments of pard and otas read traces; was given with ${given.join(", ")}`,
+          {
+            exitCode: 2,
+          },
+        );
       const report = await reproduce(given, options, output);
       if (options.json) writeJson(output, report);
       else output.result(renderReport(report));

@@ -1,8 +1,9 @@
 /** A run of elastic models: what was earned, how queries ended, which work was chosen. */
-import { simulate } from "../../sim/simulate.js";
+
 import type { ExpandedScenario } from "../../config/scenario/scenario.js";
 import type { Report, SeedStatistics } from "../../measure/report.js";
 import { mean, standardDeviation } from "../../measure/statistics.js";
+import { simulate } from "../../sim/simulate.js";
 import type { ElasticPoint, ElasticResult } from "../point.js";
 
 /** @param choice of the point, checked. */

@@ -1,7 +1,7 @@
 /** Figures 9, 10, 12 and 13 of OTAS. */
 import type { Experiment } from "../experiment.js";
 import { gainFindings, gainTable, gammaTable, TYPES, typesTable, utilityFigure, utilityTable } from "./presentation.js";
-import { casesOf, caseName, describeRun, measured, planned, resultOf, runOf } from "./runs.js";
+import { caseName, casesOf, describeRun, measured, planned, resultOf, runOf } from "./runs.js";
 import { ALL, EXACT, INFAAS, OTAS, type OtasSystem, PETS, PUBLISHED, SIMPLE, TOME, VPT } from "./systems.js";
 
 /** "OTAS improves the system utility by at least 18.2 %." */

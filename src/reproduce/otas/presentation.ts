@@ -114,7 +114,13 @@ const PAPER_TYPES: Readonly<Record<string, Readonly<Record<string, string>>>> = 
 
 export const typesTable = (cases: readonly Case[], runs: readonly Measured[]): Table => ({
   title: "How queries ended (§V), per cent of all",
-  columns: [{ title: "workload" }, { title: "system" }, { title: "setting" }, ...TYPES.map(([, title]) => right(title)), { title: "paper" }],
+  columns: [
+    { title: "workload" },
+    { title: "system" },
+    { title: "setting" },
+    ...TYPES.map(([, title]) => right(title)),
+    { title: "paper" },
+  ],
   rows: cases.flatMap((at) =>
     runs
       .filter((run) => caseName(run.at) === caseName(at))

@@ -5,7 +5,7 @@ import type { RateSource } from "./rates.js";
 import { sourcesOf } from "./rates.js";
 import { scenarioOf } from "./scenario.js";
 import type { OtasSystem, Setting } from "./systems.js";
-import { type Machine, MACHINES } from "./vision-transformer.js";
+import { MACHINES, type Machine } from "./vision-transformer.js";
 
 export interface Run {
   readonly seconds: number;

@@ -50,7 +50,15 @@ export const FIGURE_4B: Machine = { name: "figure 4b", perS: fullPerS };
  * Table I says up to which rate each gamma is chosen: what their server, with all that it does beside the model, keeps up with. At gamma 0
  * that is 0.65 of Figure 4b's 580 requests/s. -20 has no upper end there: its part of -15 is Figure 4b's.
  */
-const TABLE_1: Readonly<Record<number, number>> = { 8: 280, 4: 320, 2: 350, 0: 380, [-5]: 450, [-10]: 520, [-15]: 1000 };
+const TABLE_1: Readonly<Record<number, number>> = {
+  8: 280,
+  4: 320,
+  2: 350,
+  0: 380,
+  [-5]: 450,
+  [-10]: 520,
+  [-15]: 1000,
+};
 export const TABLE_I: Machine = {
   name: "table 1",
   perS: (gamma) => TABLE_1[gamma] ?? (TABLE_1[-15]! * fullPerS(gamma)) / fullPerS(-15),
