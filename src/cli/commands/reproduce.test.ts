@@ -106,7 +106,7 @@ describe("rubato reproduce", () => {
   it("refuses an unknown experiment, alone or beside a known one, before it runs any, and a size that is not one, naming what there is", async () => {
     const unknown = await reproduce("symphony/table3");
     expect([unknown.code, unknown.stdout]).toEqual([2, ""]);
-    expect(unknown.stderr).toContain("must be symphony, orloj, pard or one of symphony/table2");
+    expect(unknown.stderr).toContain("must be symphony, orloj, pard, otas or one of symphony/table2");
     expect(unknown.stderr).toContain("was 'symphony/table3'; did you mean symphony/table2?");
     const second = await reproduce("symphony/fig5", "symphony/fig99", "--out", path.join(folder, "none"));
     expect([second.code, second.stdout, existsSync(path.join(folder, "none"))]).toEqual([2, "", false]);

@@ -19,10 +19,11 @@ const setting = (label: string, policy: string, options: Choice["options"] = {})
 });
 
 export const OTAS: OtasSystem = { name: "OTAS", settings: [setting("", "otas")] };
-/** Past the paper: plans that are exact where they can be, from the first batches on. */
+const PLANNED = { allocator: "frontier", beta: 0, initial_s: 0 } as const;
+/** Past the paper: plans that are exact where they can be, from the first batches on; and batches of more alike utility. */
 export const EXACT: OtasSystem = {
   name: "OTAS, exact plans",
-  settings: [setting("", "otas", { allocator: "frontier", beta: 0, initial_s: 0 })],
+  settings: [setting("mu = 0.8", "otas", PLANNED), setting("mu = 0.25", "otas", { ...PLANNED, mu: 0.25 })],
 };
 export const PETS: OtasSystem = { name: "PetS", settings: [setting("", "pets")] };
 export const INFAAS: OtasSystem = {
