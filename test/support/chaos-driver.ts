@@ -621,7 +621,7 @@ export function variantsOf(
       return [of({ eta_ms: 5 }), of({ evict: "expired" }, false)];
     // It evicts nobody but the expired.
     case "infaas":
-      return [of({}, false)];
+      return [of({}, false), of({ evict: "late" })];
     case "fixed-gamma":
     case "queue-gamma":
       return [of({}), of({ dispatch: "eager" })];

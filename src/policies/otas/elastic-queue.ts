@@ -182,9 +182,9 @@ export class ElasticQueue implements Queue {
     return batch;
   }
 
+  /** Without what it loads first: where that took longer than any deadline allows, nobody would be served for whom it could be loaded. */
   private execUs(way: number, size: number, accelerator: AcceleratorId): number {
-    const us = this.ways.timeUs(way, size) + this.loadUs(way, accelerator);
-    return Math.ceil(us * this.core.accelerators.scale[accelerator]!);
+    return Math.ceil(this.ways.timeUs(way, size) * this.core.accelerators.scale[accelerator]!);
   }
 
   private loadUs(way: number, accelerator: AcceleratorId): number {

@@ -224,6 +224,11 @@ describe("what OTAS is compared with", () => {
     run.until(3.1e6);
     expect(run.variants).toEqual([1, 1, 3, 3]);
     expect(run.executedUs).toEqual([200, 200, 5100 + 9000, 5100]);
+    // Nobody could wait for it, and yet it is loaded: whom it is loaded for ends late.
+    const tight = drive(infaasPolicy.create({ evict: "late" }), { elastic: family });
+    for (let second = 0; second < 4; second++) tight.arrive(second * 1e6 + 10, `${second}`, 0, second * 1e6 + 8000);
+    tight.until(3.1e6);
+    expect([...tight.ended.values()]).toEqual(["finished", "finished", "late", "finished"]);
   });
 });
 

@@ -25,10 +25,17 @@ export const EXACT: OtasSystem = {
   name: "OTAS, exact plans",
   settings: [setting("mu = 0.8", "otas", PLANNED), setting("mu = 0.25", "otas", { ...PLANNED, mu: 0.25 })],
 };
-export const PETS: OtasSystem = { name: "PetS", settings: [setting("", "pets")] };
-export const INFAAS: OtasSystem = {
-  name: "INFaaS",
-  settings: [setting("expired", "infaas"), setting("late evicted", "infaas", { evict: "late" })],
+/** As OTAS's text has them: who has expired is evicted. */
+export const PETS: OtasSystem = { name: "PetS", settings: [setting("", "pets", { evict: "expired" })] };
+export const INFAAS: OtasSystem = { name: "INFaaS", settings: [setting("", "infaas", { evict: "expired" })] };
+/** Equal care: who would end late is evicted, as under OTAS. */
+export const PETS_LATE: OtasSystem = {
+  name: "PetS, late evicted",
+  settings: [setting("", "pets", { evict: "late" })],
+};
+export const INFAAS_LATE: OtasSystem = {
+  name: "INFaaS, late evicted",
+  settings: [setting("", "infaas", { evict: "late" })],
 };
 /** The paper does not say how many tokens its ToMe merges. */
 export const TOME: OtasSystem = {
@@ -59,4 +66,4 @@ export const QUEUE: OtasSystem = {
 export const PUBLISHED: readonly OtasSystem[] = [OTAS, PETS, INFAAS, TOME, VPT];
 /** What an engineer would try first. */
 export const SIMPLE: readonly OtasSystem[] = [FIXED, DEFERRED, QUEUE];
-export const ALL: readonly OtasSystem[] = [...PUBLISHED, ...SIMPLE, EXACT];
+export const ALL: readonly OtasSystem[] = [...PUBLISHED, PETS_LATE, INFAAS_LATE, ...SIMPLE, EXACT];
