@@ -1,6 +1,15 @@
 /** Figures 9, 10, 12 and 13 of OTAS. */
 import type { Experiment } from "../experiment.js";
-import { gainFindings, gainTable, gammaTable, pastFindings, TYPES, typesTable, utilityFigure, utilityTable } from "./presentation.js";
+import {
+  gainFindings,
+  gainTable,
+  gammaTable,
+  pastFindings,
+  TYPES,
+  typesTable,
+  utilityFigure,
+  utilityTable,
+} from "./presentation.js";
 import { caseName, casesOf, describeRun, measured, planned, resultOf, runOf } from "./runs.js";
 import {
   ALL,

@@ -2,6 +2,7 @@
 import path from "node:path";
 import { ConfigError } from "../../config/config-error.js";
 import { readRateTrace } from "../../config/scenario/traces.js";
+import { mean } from "../../measure/statistics.js";
 import { normalOf, stream } from "../../sim/random.js";
 
 export interface RateSource {
@@ -62,9 +63,23 @@ function mafFrom(dataDir: string): RateSource {
         const message = `must have at least ${seconds} rows, one a second; had ${rates.length}`;
         throw new ConfigError(trace.file, [{ line: null, field: "second", message }]);
       }
-      return rates.slice(0, seconds);
+      const from = likestFrom(rates, seconds);
+      return rates.slice(from, from + seconds);
     },
   };
+}
+
+/** Where as many rows in a row begin as have the mean that is nearest to that of all; the first of equals. */
+function likestFrom(rates: readonly number[], seconds: number): number {
+  const wanted = mean(rates) * seconds;
+  let sum = rates.slice(0, seconds).reduce((all, rate) => all + rate, 0);
+  let [likest, off] = [0, Math.abs(sum - wanted)];
+  for (let from = 1; from + seconds <= rates.length; from++) {
+    sum += rates[from + seconds - 1]! - rates[from - 1]!;
+    if (Math.abs(sum - wanted) >= off) continue;
+    [likest, off] = [from, Math.abs(sum - wanted)];
+  }
+  return likest;
 }
 
 /** @param dataDir folder of the file; undefined: generated rates. @throws ConfigError what is wrong with it. */

@@ -40,12 +40,17 @@ describe("rates", () => {
     expect(bursty.filter((rate) => rate > 600).length).toBeGreaterThan(50);
   });
 
-  it("of a file: its rows; too few are refused", () => {
+  it("of a file: the rows that are most like all; too few are refused", () => {
     const folder = mkdtempSync(path.join(tmpdir(), "rubato-otas-"));
     afterAll(() => rmSync(folder, { recursive: true }));
-    writeFileSync(path.join(folder, MAF_FILE), "# origin\nsecond,requests_per_second\n0,5\n1,7\n2,9\n");
+    writeFileSync(path.join(folder, MAF_FILE), "# origin\nsecond,requests_per_second\n0,5\n1,5\n2,9\n3,5\n");
     const [, maf] = sourcesOf(folder);
-    expect(maf.rates(2)).toEqual([5, 7]);
+    // 6 a second in the mean.
+    expect(maf.rates(2)).toEqual([5, 5]);
+    expect(maf.rates(3)).toEqual([5, 5, 9]);
+    expect(maf.rates(1)).toEqual([5]);
+    writeFileSync(path.join(folder, MAF_FILE), "second,requests_per_second\n0,1\n1,5\n2,9\n3,9\n");
+    expect(sourcesOf(folder)[1].rates(2)).toEqual([5, 9]);
     expect(refusal(() => maf.rates(60))).toContain("second: must have at least 60 rows, one a second; had");
   });
 });
