@@ -9,6 +9,7 @@
  */
 import type { AllocationProblem } from "./allocation.js";
 import type { BatchOptions } from "./batch-options.js";
+import { hullCorners, hullSlope, hullTimeUs } from "./concave-hull.js";
 
 /** Of a batch; where there are more, the rest earns as much per time as the last, which keeps it a bound. */
 const SEGMENTS_MAX = 256;
@@ -23,7 +24,10 @@ export class FluidBound {
   /** Where the last answer was: the next is mostly beside it. */
   private cursor = 0;
 
-  constructor(batchesMax: number) {
+  private readonly corners: Int32Array;
+
+  constructor(batchesMax: number, gammasMax: number) {
+    this.corners = new Int32Array(gammasMax);
     const rows = (batchesMax + 1) * SEGMENTS_MAX;
     this.roomUs = new Float64Array(rows);
     this.value = new Float64Array(rows);
@@ -56,36 +60,33 @@ export class FluidBound {
   }
 
   private combine(options: BatchOptions, batch: number, now: number): void {
-    const { roomUs, slope } = this;
+    const { roomUs, slope, corners } = this;
+    const { timeUs, utility } = options;
+    const hullEnd = hullCorners(timeUs, utility, options.start[batch]!, options.start[batch + 1]!, corners);
     const later = (batch + 1) * SEGMENTS_MAX;
     const laterEnd = later + this.segments[batch + 1]!;
-    const gapUs = this.dueAt[batch + 1]! - this.dueAt[batch]!;
     const neededUs = this.dueAt[batch]! - now;
-    this.segments[batch] = 0;
-    let room = 0;
     let value = this.at(batch + 1, this.dueAt[batch]!);
     let segment = later + this.cursor;
-    let from = gapUs;
-    let corner = -1;
-    let next = this.nextCorner(options, batch, corner);
+    let from = this.dueAt[batch + 1]! - this.dueAt[batch]!;
+    let corner = 0;
+    let room = 0;
+    this.segments[batch] = 0;
     for (;;) {
-      const hullSlope = next < 0 ? 0 : slopeBetween(options, corner, next);
-      const isLater = segment < laterEnd && slope[segment]! >= hullSlope;
-      const steepest = isLater ? slope[segment]! : hullSlope;
+      const ofHull = corner < hullEnd ? hullSlope(timeUs, utility, corners, corner) : 0;
+      const isLater = segment < laterEnd && slope[segment]! >= ofHull;
+      const steepest = isLater ? slope[segment]! : ofHull;
       this.open(batch, room, value, steepest);
       if (steepest === 0 || this.segments[batch]! === SEGMENTS_MAX) return;
       const until = segment + 1 < laterEnd ? roomUs[segment + 1]! : Number.POSITIVE_INFINITY;
-      const lengthUs = isLater ? until - from : options.timeUs[next]! - (corner < 0 ? 0 : options.timeUs[corner]!);
+      const lengthUs = isLater ? until - from : hullTimeUs(timeUs, corners, corner);
       room += lengthUs;
       value += lengthUs * steepest;
       if (room >= neededUs) return;
       if (isLater) {
         segment++;
         from = until;
-      } else {
-        corner = next;
-        next = this.nextCorner(options, batch, corner);
-      }
+      } else corner++;
     }
   }
 
@@ -95,24 +96,4 @@ export class FluidBound {
     this.value[at] = value;
     this.slope[at] = slope;
   }
-
-  /** The option that earns most per additional time over the corner (-1: over nothing); -1 where there is none. */
-  private nextCorner(options: BatchOptions, batch: number, corner: number): number {
-    const end = options.start[batch + 1]!;
-    let best = -1;
-    let bestSlope = 0;
-    for (let option = corner < 0 ? options.start[batch]! : corner + 1; option < end; option++) {
-      const slope = slopeBetween(options, corner, option);
-      if (slope < bestSlope) continue;
-      best = option;
-      bestSlope = slope;
-    }
-    return best;
-  }
-}
-
-/** Utility per µs from one option (-1: none) to a longer one. */
-function slopeBetween({ timeUs, utility }: BatchOptions, from: number, to: number): number {
-  if (from < 0) return utility[to]! / timeUs[to]!;
-  return (utility[to]! - utility[from]!) / (timeUs[to]! - timeUs[from]!);
 }

@@ -47,7 +47,7 @@ export class Frontier implements Allocator {
     private readonly statesMax: number,
   ) {
     this.options = new BatchOptions(batchesMax, gammasMax);
-    this.ahead = new FluidBound(batchesMax);
+    this.ahead = new FluidBound(batchesMax, gammasMax);
     this.otas = new TokenAdaptation(batchesMax, gammasMax);
     const room = statesMax + 1;
     [this.front, this.next, this.merged] = [new StateList(room), new StateList(room), new StateList(room)];

@@ -1,0 +1,173 @@
+/**
+ * Who runs next, together, and with which gamma, of all that wait (past the paper)?
+ *
+ * OTAS puts a request into a batch when it arrives, by utilities that differ by at most mu = 0.8, and chooses gammas for the batches that
+ * came about. So what earns 0.01 takes the gamma and the time of what earns 1. Here all waiting requests are grouped afresh whenever an
+ * accelerator is free: a request goes, in deadline order, to those that would want the same gamma at some price of time. At price 0 all
+ * want the same, and batches are large; the higher the price the more those apart whose utilities are. A plan is made for
+ * each of a few prices and the best one is kept: grouping and gammas are one decision, within those few.
+ */
+import { type AllocationProblem, type Allocator, NOT_EXECUTED } from "./allocation.js";
+
+/** In deadline order; rows may be longer than what is used. */
+export interface WaitingRequests {
+  readonly count: number;
+  /** Moment, µs. */
+  readonly dueAt: Float64Array;
+  readonly kind: Int32Array;
+  readonly utility: Float64Array;
+}
+
+export interface RegroupingOptions {
+  readonly requestsMax: number;
+  /** Requests of a batch. */
+  readonly sizeMax: number;
+  /** Plans look at so many batches, those of the earliest deadlines. */
+  readonly batchesMax: number;
+  readonly gammas: number;
+  /** [kinds x gammas] */
+  readonly accuracy: Float64Array;
+  /** Of a batch, µs; Infinity where memory is short. */
+  readonly timeUs: (gamma: number, size: number) => number;
+  readonly allocator: Allocator;
+}
+
+export class Regrouping {
+  /** Of the next batch: how many, 0: nothing runs. */
+  size = 0;
+  gamma = NOT_EXECUTED;
+  /** Of the next batch: indices into the waiting requests, the earliest deadline first. */
+  readonly members: Int32Array;
+
+  private readonly problem: AllocationProblem & { count: number };
+  private readonly chosen: Int32Array;
+  /** By batch: requests. */
+  private readonly sizes: Int32Array;
+  /** By wanted gamma, the last for none: the batch that takes more of those, -1: none. */
+  private readonly open: Int32Array;
+  /** By gamma: time of one more request in a full batch, its share of all, µs. */
+  private readonly costUs: Float64Array;
+  /** By request: its batch, NOT_EXECUTED: none. */
+  private batch: Int32Array;
+  /** The same in the grouping before. */
+  private before: Int32Array;
+  private readonly options: RegroupingOptions;
+
+  constructor(options: RegroupingOptions) {
+    const { requestsMax, batchesMax, gammas } = options;
+    this.options = options;
+    this.members = new Int32Array(options.sizeMax);
+    const cells = batchesMax * gammas;
+    const [timeUs, utility] = [new Float64Array(cells), new Float64Array(cells)];
+    this.problem = { count: 0, gammas, dueAt: new Float64Array(batchesMax), timeUs, utility };
+    this.chosen = new Int32Array(batchesMax);
+    this.sizes = new Int32Array(batchesMax);
+    this.open = new Int32Array(gammas + 1);
+    this.costUs = new Float64Array(gammas);
+    this.batch = new Int32Array(requestsMax);
+    this.before = new Int32Array(requestsMax);
+  }
+
+  /**
+   * Decides what runs next: see size, gamma, members.
+   *
+   * @param now when the accelerator is free, µs. @param price of its time, utility per µs (`time-demand`).
+   * @param groupings prices at which requests are grouped.
+   * @returns utility of the plan less the price of its time.
+   * @throws RangeError if more requests wait than it has rows for: a caller's bug.
+   */
+  decide(waiting: WaitingRequests, now: number, price: number, groupings: Float64Array): number {
+    const { requestsMax, sizeMax, gammas, timeUs, allocator } = this.options;
+    if (waiting.count > requestsMax)
+      throw new RangeError(`requests must be at most ${requestsMax}; were ${waiting.count}`);
+    for (let gamma = 0; gamma < gammas; gamma++) this.costUs[gamma] = timeUs(gamma, sizeMax) / sizeMax;
+    this.size = 0;
+    this.gamma = NOT_EXECUTED;
+    let best = 0;
+    for (let each = 0; each < groupings.length; each++) {
+      this.group(waiting, now, groupings[each]!);
+      if (each > 0 && this.isAsBefore(waiting.count)) continue;
+      this.weigh(waiting, price);
+      const worth = allocator.allocate(this.problem, now, this.chosen);
+      if (worth > best) {
+        best = worth;
+        this.takeFirst(waiting.count);
+      }
+      [this.batch, this.before] = [this.before, this.batch];
+    }
+    return best;
+  }
+
+  /** In deadline order every request joins those that want the same gamma at this price; the earliest decides how many can be in time. */
+  private group({ count, dueAt, kind, utility }: WaitingRequests, now: number, price: number): void {
+    const { batchesMax, sizeMax } = this.options;
+    const { open, sizes, batch, problem } = this;
+    open.fill(-1);
+    problem.count = 0;
+    for (let request = 0; request < count; request++) {
+      const wanted = this.wantedGamma(kind[request]!, utility[request]!, price);
+      let into = open[wanted]!;
+      if (into < 0 || sizes[into]! === sizeMax || !this.isInTime(sizes[into]! + 1, now, problem.dueAt[into]!)) {
+        into = problem.count < batchesMax && this.isInTime(1, now, dueAt[request]!) ? problem.count++ : NOT_EXECUTED;
+        if (into !== NOT_EXECUTED) {
+          open[wanted] = into;
+          sizes[into] = 0;
+          problem.dueAt[into] = dueAt[request]!;
+        }
+      }
+      batch[request] = into;
+      if (into !== NOT_EXECUTED) sizes[into]!++;
+    }
+  }
+
+  /** With the first gamma, which takes least. */
+  private isInTime(size: number, now: number, dueAt: number): boolean {
+    return now + this.options.timeUs(0, size) <= dueAt;
+  }
+
+  /** @returns the number of gammas if it is not worth its time with any. */
+  private wantedGamma(kind: number, utility: number, price: number): number {
+    const { gammas, accuracy } = this.options;
+    let wanted = gammas;
+    let most = 0;
+    for (let gamma = 0; gamma < gammas; gamma++) {
+      const worth = utility * accuracy[kind * gammas + gamma]! - price * this.costUs[gamma]!;
+      if (worth <= most) continue;
+      most = worth;
+      wanted = gamma;
+    }
+    return wanted;
+  }
+
+  /** Batches are worth what their requests earn less what their time is worth. */
+  private weigh({ count, kind, utility }: WaitingRequests, price: number): void {
+    const { gammas, accuracy, timeUs } = this.options;
+    const { problem, sizes, batch } = this;
+    for (let into = 0; into < problem.count; into++)
+      for (let gamma = 0; gamma < gammas; gamma++) {
+        const cell = into * gammas + gamma;
+        problem.timeUs[cell] = timeUs(gamma, sizes[into]!);
+        problem.utility[cell] = -price * problem.timeUs[cell]!;
+      }
+    for (let request = 0; request < count; request++) {
+      if (batch[request] === NOT_EXECUTED) continue;
+      const [cell, row] = [batch[request]! * gammas, kind[request]! * gammas];
+      for (let gamma = 0; gamma < gammas; gamma++)
+        problem.utility[cell + gamma]! += utility[request]! * accuracy[row + gamma]!;
+    }
+  }
+
+  private isAsBefore(count: number): boolean {
+    for (let request = 0; request < count; request++) if (this.batch[request] !== this.before[request]) return false;
+    return true;
+  }
+
+  private takeFirst(count: number): void {
+    let first = 0;
+    while (this.chosen[first] === NOT_EXECUTED) first++;
+    this.gamma = this.chosen[first]!;
+    this.size = 0;
+    for (let request = 0; request < count && this.size < this.sizes[first]!; request++)
+      if (this.batch[request] === first) this.members[this.size++] = request;
+  }
+}
