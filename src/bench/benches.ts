@@ -67,6 +67,15 @@ export const BENCHES: readonly Bench[] = [
     run: async (options) => (await import("./scheduling/pard-bench.js")).benchPard(options),
   },
   {
+    name: "otas",
+    isFor:
+      "OTAS's allocators: what they lose against every plan on small queues, what a plan costs, what they and ours earn on one accelerator",
+    isNotFor: "the paper's evaluation: that is `rubato reproduce`",
+    takes: "1 min",
+    isQuick: false,
+    run: async (options) => (await import("./otas/otas-bench.js")).benchOtas(options),
+  },
+  {
     name: "simulate",
     isFor: "simulated requests per wall second with the whole report, as `rubato simulate` runs",
     isNotFor: "comparing policies: that is `rubato goodput`",

@@ -1,24 +1,26 @@
 /** Queues of batches as Algorithm 1 leaves them: 1 to 64 requests, each batch of one query type of Table II. */
 import type { AllocationProblem } from "../../policies/otas/allocation/allocation.js";
 import type { Uniform } from "../../sim/random.js";
-import { BATCH_MAX, batchUs, GAMMAS, QUERY_TYPES } from "./elastic-profile.js";
+import { BATCH_MAX, ElasticProfile, NINE_GAMMAS, QUERY_TYPES } from "./elastic-profile.js";
+
+const PROFILE = new ElasticProfile(NINE_GAMMAS);
 
 /**
- * @param room time until the last deadline, relative to what all batches take at gamma 0: 0.3 is tight, 1.5 loose. The others' are
- *   uniform before it.
+ * @param room time until the last deadline at most, relative to what all batches take at gamma 0: 0.3 is tight, 1.5 loose. Deadlines are
+ *   uniform within it.
  */
 export function randomQueue(random: Uniform, count: number, room: number): AllocationProblem {
-  const gammas = GAMMAS.length;
+  const gammas = NINE_GAMMAS.length;
   const timeUs = new Float64Array(count * gammas);
   const utility = new Float64Array(count * gammas);
   let plainUs = 0;
   for (let batch = 0; batch < count; batch++) {
     const size = 1 + Math.floor(random() * BATCH_MAX);
     const type = QUERY_TYPES[Math.floor(random() * QUERY_TYPES.length)]!;
-    plainUs += batchUs(size, GAMMAS.indexOf(0));
+    plainUs += PROFILE.timeUs(NINE_GAMMAS.indexOf(0), size);
     for (let gamma = 0; gamma < gammas; gamma++) {
-      timeUs[batch * gammas + gamma] = batchUs(size, gamma);
-      utility[batch * gammas + gamma] = size * type.utility * type.accuracy[gamma]!;
+      timeUs[batch * gammas + gamma] = PROFILE.timeUs(gamma, size);
+      utility[batch * gammas + gamma] = size * type.utility * PROFILE.accuracy[type.task * gammas + gamma]!;
     }
   }
   const dueAt = Float64Array.from({ length: count }, () => Math.ceil(random() * room * plainUs)).sort();

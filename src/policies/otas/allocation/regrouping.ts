@@ -4,8 +4,7 @@
  * OTAS puts a request into a batch when it arrives, by utilities that differ by at most mu = 0.8, and chooses gammas for the batches that
  * came about. So what earns 0.01 takes the gamma and the time of what earns 1. Here all waiting requests are grouped afresh whenever an
  * accelerator is free: a request goes, in deadline order, to those that would want the same gamma at some price of time. At price 0 all
- * want the same, and batches are large; the higher the price the more those apart whose utilities are. A plan is made for
- * each of a few prices and the best one is kept: grouping and gammas are one decision, within those few.
+ * want the same, and batches are large; the higher the price the more those apart whose utilities are.
  */
 import { type AllocationProblem, type Allocator, NOT_EXECUTED } from "./allocation.js";
 
@@ -48,9 +47,7 @@ export class Regrouping {
   /** By gamma: time of one more request in a full batch, its share of all, µs. */
   private readonly costUs: Float64Array;
   /** By request: its batch, NOT_EXECUTED: none. */
-  private batch: Int32Array;
-  /** The same in the grouping before. */
-  private before: Int32Array;
+  private readonly batch: Int32Array;
   private readonly options: RegroupingOptions;
 
   constructor(options: RegroupingOptions) {
@@ -65,37 +62,26 @@ export class Regrouping {
     this.open = new Int32Array(gammas + 1);
     this.costUs = new Float64Array(gammas);
     this.batch = new Int32Array(requestsMax);
-    this.before = new Int32Array(requestsMax);
   }
 
   /**
    * Decides what runs next: see size, gamma, members.
    *
-   * @param now when the accelerator is free, µs. @param price of its time, utility per µs (`time-demand`).
-   * @param groupings prices at which requests are grouped.
+   * @param now when the accelerator is free, µs. @param price of its time, utility per µs (TimeDemand.price).
+   * @param groupingPrice at which requests want what they want (TimeDemand.priceOfShare).
    * @returns utility of the plan less the price of its time.
    * @throws RangeError if more requests wait than it has rows for: a caller's bug.
    */
-  decide(waiting: WaitingRequests, now: number, price: number, groupings: Float64Array): number {
+  decide(waiting: WaitingRequests, now: number, price: number, groupingPrice: number): number {
     const { requestsMax, sizeMax, gammas, timeUs, allocator } = this.options;
     if (waiting.count > requestsMax)
       throw new RangeError(`requests must be at most ${requestsMax}; were ${waiting.count}`);
     for (let gamma = 0; gamma < gammas; gamma++) this.costUs[gamma] = timeUs(gamma, sizeMax) / sizeMax;
-    this.size = 0;
-    this.gamma = NOT_EXECUTED;
-    let best = 0;
-    for (let each = 0; each < groupings.length; each++) {
-      this.group(waiting, now, groupings[each]!);
-      if (each > 0 && this.isAsBefore(waiting.count)) continue;
-      this.weigh(waiting, price);
-      const worth = allocator.allocate(this.problem, now, this.chosen);
-      if (worth > best) {
-        best = worth;
-        this.takeFirst(waiting.count);
-      }
-      [this.batch, this.before] = [this.before, this.batch];
-    }
-    return best;
+    this.group(waiting, now, groupingPrice);
+    this.weigh(waiting, price);
+    const worth = allocator.allocate(this.problem, now, this.chosen);
+    this.takeFirst(waiting.count);
+    return worth;
   }
 
   /** In deadline order every request joins those that want the same gamma at this price; the earliest decides how many can be in time. */
@@ -157,17 +143,14 @@ export class Regrouping {
     }
   }
 
-  private isAsBefore(count: number): boolean {
-    for (let request = 0; request < count; request++) if (this.batch[request] !== this.before[request]) return false;
-    return true;
-  }
-
   private takeFirst(count: number): void {
+    const { chosen, problem, sizes, batch, members } = this;
     let first = 0;
-    while (this.chosen[first] === NOT_EXECUTED) first++;
-    this.gamma = this.chosen[first]!;
+    while (first < problem.count && chosen[first] === NOT_EXECUTED) first++;
     this.size = 0;
-    for (let request = 0; request < count && this.size < this.sizes[first]!; request++)
-      if (this.batch[request] === first) this.members[this.size++] = request;
+    this.gamma = first < problem.count ? chosen[first]! : NOT_EXECUTED;
+    if (first === problem.count) return;
+    for (let request = 0; request < count && this.size < sizes[first]!; request++)
+      if (batch[request] === first) members[this.size++] = request;
   }
 }
