@@ -10,14 +10,14 @@ const timeUs = (gamma: number, size: number): number => 100 + size * REQUEST_US[
 /** Kind 0 is right with 0.8 and 0.9, kind 1 with 0.4 and 0.9. */
 const ACCURACY = Float64Array.of(0.8, 0.9, 0.4, 0.9);
 
-const regrouping = (sizeMax = 4, batchesMax = 10) =>
+const regrouping = (sizeMax = 4, batchesMax = 10, times = timeUs) =>
   new Regrouping({
     requestsMax: 200,
     sizeMax,
     batchesMax,
     gammas: 2,
     accuracy: ACCURACY,
-    timeUs,
+    timeUs: times,
     allocator: new Frontier(batchesMax, 2, 10_000),
   });
 
@@ -68,6 +68,15 @@ test("regrouping: what is not worth its time does not run, or nothing waits, or 
   expect(nextOf(to, waitingOf([900, 0, 0.1]), 0.01, 0)).toEqual({ worth: 0, gamma: NOT_EXECUTED, members: [] });
   expect(nextOf(to, waitingOf(), 0, 0).members).toEqual([]);
   expect(nextOf(to, waitingOf([50, 0, 1]), 0, 0).members).toEqual([]);
+});
+
+test("regrouping: a gamma that memory is short for at this size is not chosen", () => {
+  const short = (gamma: number, size: number) =>
+    gamma === 1 && size > 2 ? Number.POSITIVE_INFINITY : timeUs(gamma, size);
+  const to = regrouping(4, 10, short);
+  const request: [number, number, number] = [900, 0, 1];
+  expect(nextOf(to, waitingOf(request, request, request), 0, 0)).toMatchObject({ members: [0, 1, 2], gamma: 0 });
+  expect(nextOf(to, waitingOf(request, request), 0, 0)).toMatchObject({ members: [0, 1], gamma: 1 });
 });
 
 test("regrouping: never late, never above its sizes, however many wait", () => {

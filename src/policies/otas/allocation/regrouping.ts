@@ -46,6 +46,8 @@ export class Regrouping {
   private readonly open: Int32Array;
   /** By gamma: time of one more request in a full batch, its share of all, µs. */
   private readonly costUs: Float64Array;
+  /** By size: time of a batch with the gamma that takes least, µs. */
+  private readonly leastUs: Float64Array;
   /** By request: its batch, NOT_EXECUTED: none. */
   private readonly batch: Int32Array;
   private readonly options: RegroupingOptions;
@@ -61,6 +63,7 @@ export class Regrouping {
     this.sizes = new Int32Array(batchesMax);
     this.open = new Int32Array(gammas + 1);
     this.costUs = new Float64Array(gammas);
+    this.leastUs = new Float64Array(options.sizeMax + 1);
     this.batch = new Int32Array(requestsMax);
   }
 
@@ -73,10 +76,10 @@ export class Regrouping {
    * @throws RangeError if more requests wait than it has rows for: a caller's bug.
    */
   decide(waiting: WaitingRequests, now: number, price: number, groupingPrice: number): number {
-    const { requestsMax, sizeMax, gammas, timeUs, allocator } = this.options;
+    const { requestsMax, allocator } = this.options;
     if (waiting.count > requestsMax)
       throw new RangeError(`requests must be at most ${requestsMax}; were ${waiting.count}`);
-    for (let gamma = 0; gamma < gammas; gamma++) this.costUs[gamma] = timeUs(gamma, sizeMax) / sizeMax;
+    this.readTimes();
     this.group(waiting, now, groupingPrice);
     this.weigh(waiting, price);
     const worth = allocator.allocate(this.problem, now, this.chosen);
@@ -84,31 +87,43 @@ export class Regrouping {
     return worth;
   }
 
-  /** In deadline order every request joins those that want the same gamma at this price; the earliest decides how many can be in time. */
-  private group({ count, dueAt, kind, utility }: WaitingRequests, now: number, price: number): void {
-    const { batchesMax, sizeMax } = this.options;
-    const { open, sizes, batch, problem } = this;
-    open.fill(-1);
-    problem.count = 0;
-    for (let request = 0; request < count; request++) {
-      const wanted = this.wantedGamma(kind[request]!, utility[request]!, price);
-      let into = open[wanted]!;
-      if (into < 0 || sizes[into]! === sizeMax || !this.isInTime(sizes[into]! + 1, now, problem.dueAt[into]!)) {
-        into = problem.count < batchesMax && this.isInTime(1, now, dueAt[request]!) ? problem.count++ : NOT_EXECUTED;
-        if (into !== NOT_EXECUTED) {
-          open[wanted] = into;
-          sizes[into] = 0;
-          problem.dueAt[into] = dueAt[request]!;
-        }
-      }
-      batch[request] = into;
-      if (into !== NOT_EXECUTED) sizes[into]!++;
+  /** They may have been learnt anew. */
+  private readTimes(): void {
+    const { sizeMax, gammas, timeUs } = this.options;
+    this.leastUs.fill(Number.POSITIVE_INFINITY);
+    for (let gamma = 0; gamma < gammas; gamma++) {
+      this.costUs[gamma] = timeUs(gamma, sizeMax) / sizeMax;
+      for (let size = 1; size <= sizeMax; size++)
+        this.leastUs[size] = Math.min(this.leastUs[size]!, timeUs(gamma, size));
     }
   }
 
-  /** With the first gamma, which takes least. */
-  private isInTime(size: number, now: number, dueAt: number): boolean {
-    return now + this.options.timeUs(0, size) <= dueAt;
+  /** In deadline order every request joins those that want the same gamma at this price. */
+  private group({ count, dueAt, kind, utility }: WaitingRequests, now: number, price: number): void {
+    const { open, sizes, batch, problem } = this;
+    open.fill(NOT_EXECUTED);
+    problem.count = 0;
+    for (let request = 0; request < count; request++) {
+      const wanted = this.wantedGamma(kind[request]!, utility[request]!, price);
+      if (!this.takesOneMore(open[wanted]!, now)) open[wanted] = this.begin(dueAt[request]!, now);
+      batch[request] = open[wanted]!;
+      if (open[wanted] !== NOT_EXECUTED) sizes[open[wanted]!]!++;
+    }
+  }
+
+  /** The earliest decides how many can be in time. */
+  private takesOneMore(batch: number, now: number): boolean {
+    if (batch === NOT_EXECUTED) return false;
+    const size = this.sizes[batch]! + 1;
+    return size <= this.options.sizeMax && now + this.leastUs[size]! <= this.problem.dueAt[batch]!;
+  }
+
+  /** @returns NOT_EXECUTED for who cannot be in time alone, and where there are enough batches. */
+  private begin(dueAt: number, now: number): number {
+    if (this.problem.count === this.options.batchesMax || now + this.leastUs[1]! > dueAt) return NOT_EXECUTED;
+    this.problem.dueAt[this.problem.count] = dueAt;
+    this.sizes[this.problem.count] = 0;
+    return this.problem.count++;
   }
 
   /** @returns the number of gammas if it is not worth its time with any. */
@@ -118,7 +133,7 @@ export class Regrouping {
     let most = 0;
     for (let gamma = 0; gamma < gammas; gamma++) {
       const worth = utility * accuracy[kind * gammas + gamma]! - price * this.costUs[gamma]!;
-      if (worth <= most) continue;
+      if (!(worth > most)) continue;
       most = worth;
       wanted = gamma;
     }
