@@ -1,10 +1,11 @@
 /** What do OTAS, its parts and what is put in their place earn on one accelerator? */
 
-import { tInterval95 } from "../../measure/statistics.js";
+import { mean, tInterval95 } from "../../measure/statistics.js";
 import { Frontier } from "../../policies/otas/allocation/frontier.js";
 import { TokenAdaptation } from "../../policies/otas/allocation/token-adaptation.js";
 import type { BenchResult } from "../bench-result.js";
 import { digestOf } from "./digest.js";
+import { EarliestFirst } from "./earliest-first.js";
 import { bursts, type ElasticLoad, elasticLoad, synthetic } from "./elastic-load.js";
 import { ElasticProfile, GAMMAS } from "./elastic-profile.js";
 import { type Contender, type Earned, serve } from "./one-accelerator.js";
@@ -38,9 +39,15 @@ const otas = (change: Partial<OtasSetting>) => (load: ElasticLoad) =>
 const regrouped = (change: Partial<RegroupedSetting>) => (load: ElasticLoad) =>
   new RegroupedContender(load, PROFILE, { ...OURS, ...change });
 
+const earliest = (gammaFor: (waiting: number) => number) => (load: ElasticLoad) =>
+  new EarliestFirst(load, PROFILE, gammaFor);
+/** 8, 0 and -15 by how many wait: up to one full batch at 8, up to three. */
+const byQueue = (waiting: number): number => GAMMAS.indexOf(waiting <= 64 ? 8 : waiting <= 192 ? 0 : -15);
+
 /** The first is compared with. */
 const CONTENDERS: readonly [name: string, create: (load: ElasticLoad) => Contender][] = [
   ["otas", otas({})],
+  ["gamma by the queue", earliest(byQueue)],
   ["otas, f by throughput", otas({ rateMax: THROUGHPUT })],
   ["Algorithm 2 alone", otas({ few: -1 })],
   ["frontier alone", otas({ few: -1, allocator: frontier })],
@@ -61,14 +68,21 @@ export function earnings(size: number, onProgress: (text: string) => void): Benc
     const loads = SEEDS.map((seed) => elasticLoad(rates, seed, seconds, scale));
     const base = loads.map((load) => serve(load, PROFILE, CONTENDERS[0]![1](load)));
     onProgress(`${name} x ${scale}: ${loads.map(({ count }) => Math.round(count / seconds)).join(", ")} requests/s\n`);
-    return CONTENDERS.map(([contender, create]) => {
-      const earned = loads.map((load) => serve(load, PROFILE, create(load)));
-      return resultOf(`otas ${name} x ${scale}, ${contender}`, earned, base);
-    });
+    const earnedBy = (create: (load: ElasticLoad) => Contender): Earned[] =>
+      loads.map((load) => serve(load, PROFILE, create(load)));
+    const fixed = GAMMAS.map((_, gamma) => earnedBy(earliest(() => gamma)));
+    const best = fixed.reduce((most, each) => (sharesOf(each) > sharesOf(most) ? each : most));
+    const called = `otas ${name} x ${scale}`;
+    return [
+      resultOf(`${called}, best fixed gamma`, best, base, `gamma ${GAMMAS[fixed.indexOf(best)]}; `),
+      ...CONTENDERS.map(([contender, create]) => resultOf(`${called}, ${contender}`, earnedBy(create), base)),
+    ];
   });
 }
 
-function resultOf(name: string, earned: readonly Earned[], base: readonly Earned[]): BenchResult {
+const sharesOf = (earned: readonly Earned[]): number => mean(earned.map(({ share }) => share));
+
+function resultOf(name: string, earned: readonly Earned[], base: readonly Earned[], note = ""): BenchResult {
   const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
   const over = earned.map(({ share }, seed) => share / base[seed]!.share - 1);
   const [share, gain, inTime, right] = [
@@ -82,8 +96,8 @@ function resultOf(name: string, earned: readonly Earned[], base: readonly Earned
     value: 100 * share.mean,
     unit: "% of the ceiling",
     detail:
-      `over otas ${percent(gain.mean)} [${percent(gain.low)}, ${percent(gain.high)}], least ${percent(Math.min(...over))}; in time ` +
-      `${percent(inTime.mean)}, and right ${percent(right.mean)}; batches of ${(earned.reduce((sum, each) => sum + each.batchSize, 0) / earned.length).toFixed(1)}`,
+      `${note}over otas ${percent(gain.mean)} [${percent(gain.low)}, ${percent(gain.high)}], least ${percent(Math.min(...over))}; in time ` +
+      `${percent(inTime.mean)}, and right ${percent(right.mean)}; batches of ${mean(earned.map(({ batchSize }) => batchSize)).toFixed(1)}`,
     digest: digestOf(earned.map((each) => each.share.toFixed(9))),
     figures: { over_otas: gain.mean, over_otas_low: gain.low, in_time: inTime.mean, right: right.mean },
   };
