@@ -43,7 +43,7 @@ test("Algorithm 2: one clock a state loses what the second best way would have h
   const problem = problemOf([
     [100, [10, 10], [45, 11]],
     [100, [10, 10], [45, 1]],
-    [101, [80, 30], [81, 30]],
+    [101, [80, 30], [81, 29]],
   ]);
   const chosen = new Int32Array(3);
   expect(new Exhaustive().allocate(problem, 0, chosen)).toBe(50);
