@@ -14,8 +14,8 @@ export interface OnnxNode {
   readonly op: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Integer and integer-list attributes. */
-  readonly attributes?: Readonly<Record<string, number | readonly number[]>>;
+  /** Integers, lists of integers and strings. */
+  readonly attributes?: Readonly<Record<string, number | readonly number[] | string>>;
   /** Attributes that are graphs: the branches of an If, the body of a Loop. */
   readonly graphs?: Readonly<Record<string, OnnxGraph>>;
 }
@@ -64,11 +64,11 @@ function valueInfo(field: number, value: ValueInfo): Buffer {
 }
 
 function node(value: OnnxNode): Buffer {
-  const attributes = Object.entries(value.attributes ?? {}).map(([name, attribute]) =>
-    typeof attribute === "number"
-      ? message(5, bytes(1, name), int(3, attribute), int(20, 2))
-      : message(5, bytes(1, name), ...attribute.map((item) => int(8, item)), int(20, 7)),
-  );
+  const attributes = Object.entries(value.attributes ?? {}).map(([name, attribute]) => {
+    if (typeof attribute === "number") return message(5, bytes(1, name), int(3, attribute), int(20, 2));
+    if (typeof attribute === "string") return message(5, bytes(1, name), bytes(4, attribute), int(20, 3));
+    return message(5, bytes(1, name), ...attribute.map((item) => int(8, item)), int(20, 7));
+  });
   const graphs = Object.entries(value.graphs ?? {}).map(([name, graph]) =>
     message(5, bytes(1, name), graphProto(6, graph), int(20, 5)),
   );
