@@ -5,6 +5,7 @@
 import type { NamedPolicy } from "../core/event-log.js";
 import type { DurationUs } from "../core/time.js";
 import type { AutoscaleOptions } from "./autoscale.js";
+import type { ElasticSpec } from "./elastic.js";
 
 export interface TensorSpec {
   readonly name: string;
@@ -92,6 +93,8 @@ export interface ModelSpec {
   readonly queueBytesMax: number;
   readonly emulated: EmulatedSpec | null;
   readonly apps: readonly string[];
+  /** It runs with tokens added or merged, for tasks. Absent: it does not. */
+  readonly elastic?: ElasticSpec;
   /** Requests of different buckets of the padded input: share batches, or do not. Absent: as the group's policy likes it. */
   readonly sizes?: "apart" | "together";
   /** Anything else of config.pbtxt worth showing in /config. */

@@ -52,7 +52,13 @@ export type ToWorker<Model = unknown> =
       readonly model: Model;
       /** Time to spend on warm-up runs of growing batch sizes, ms. */
       readonly warmUpMs: number;
+      /** Of an elastic model: TaskBinding of the config room. Absent: none. */
+      readonly tasks?: readonly unknown[];
     }
+  /** The tasks of an elastic model from now on. */
+  | { readonly kind: "bind"; readonly id: number; readonly handle: number; readonly tasks: readonly unknown[] }
+  /** Runs images of a task's profiling set; TaskTrial of the config room. */
+  | { readonly kind: "try"; readonly id: number; readonly handle: number; readonly trial: unknown }
   | { readonly kind: "unload"; readonly id: number; readonly handle: number }
   | {
       readonly kind: "time";
@@ -62,6 +68,7 @@ export type ToWorker<Model = unknown> =
       readonly batchSize: number;
       readonly extent: number | null;
       readonly runs: number;
+      readonly variant: number;
     }
   | { readonly kind: "cancel"; readonly id: number; readonly slot: number; readonly batch: number }
   | { readonly kind: "fault"; readonly id: number; readonly slot: number; readonly fault: Fault }

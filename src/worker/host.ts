@@ -1,4 +1,5 @@
 /** What the worker's entry asks of the accelerators of its process; one implementation per kind. */
+import type { TaskBinding, TaskTrial, TrialResult } from "../config/elastic.js";
 import type { ModelSpec } from "../config/model.js";
 import type { Fault, LogLevel, ToWorker } from "../wire/worker-protocol.js";
 import type { Timing } from "./timing.js";
@@ -20,7 +21,12 @@ export interface AcceleratorHost {
   readonly provider: string;
   /** Resolves when it can take work. */
   start(): Promise<void>;
-  load(handle: number, model: ModelSpec, warmUpMs: number): Promise<void>;
+  /** @param tasks of an elastic model. */
+  load(handle: number, model: ModelSpec, warmUpMs: number, tasks: readonly TaskBinding[]): Promise<void>;
+  /** Its tasks from now on. @throws ServingError where it is not elastic, or one cannot be read: then nothing has changed. */
+  bind(handle: number, tasks: readonly TaskBinding[]): Promise<void>;
+  /** @throws ServingError with the runtime's text. */
+  trial(handle: number, trial: TaskTrial): Promise<TrialResult>;
   unload(handle: number): Promise<void>;
   time(request: TimeRequest): Promise<Timing>;
   /** Header and payload of a run record; the memory is the host's from here on. */

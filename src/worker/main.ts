@@ -2,6 +2,7 @@
  * Entry of a worker process. The server talks to it over two inherited sockets (control, tensors) and never needs
  * its consent to end it: when the control channel closes, for whatever reason, the process is gone at once.
  */
+import type { TaskBinding, TaskTrial } from "../config/elastic.js";
 import type { ModelSpec } from "../config/model.js";
 import { FrameChannel } from "../wire/frame-channel.js";
 import { FRAME_LIMITS, type Frame, type FrameLimits } from "../wire/frames.js";
@@ -70,7 +71,15 @@ function onControl(frame: Frame): void {
   }
   switch (message.kind) {
     case "load":
-      reply(message.id, () => worker.load(message.handle, message.model, message.warmUpMs));
+      reply(message.id, () =>
+        worker.load(message.handle, message.model, message.warmUpMs, (message.tasks ?? []) as readonly TaskBinding[]),
+      );
+      break;
+    case "bind":
+      reply(message.id, () => worker.bind(message.handle, message.tasks as readonly TaskBinding[]));
+      break;
+    case "try":
+      reply(message.id, () => worker.trial(message.handle, message.trial as TaskTrial));
       break;
     case "unload":
       reply(message.id, () => worker.unload(message.handle));

@@ -23,7 +23,7 @@ const log = (level: LogLevel, message: string): void => send({ kind: "log", leve
 async function run(model: OnnxModel, message: Extract<ToThread, { kind: "run" }>): Promise<void> {
   const { header, payload, mayWrite } = message;
   const record = decodeRun(asBuffer(header), asBuffer(payload));
-  const execution = await model.run(record.members, record.outputs);
+  const execution = await model.run(record.members, record.outputs, record);
   const finished = encodeFinished({ slot: record.slot, batch: record.batch, ...execution });
   const bytes = finished.parts.reduce((sum, part) => sum + part.byteLength, 0);
   if (mayWrite && bytes <= data.directBytesMax) {
@@ -47,13 +47,23 @@ function own(part: Uint8Array): Uint8Array {
   return part.byteLength <= 64 || !(part.buffer instanceof ArrayBuffer) ? Uint8Array.from(part) : part;
 }
 
+const time = (model: OnnxModel, { rows, extent, runs, variant }: Extract<ToThread, { kind: "time" }>) =>
+  model.time(rows, extent, runs, variant);
+
 async function serve(model: OnnxModel, message: ToThread): Promise<void> {
   switch (message.kind) {
     case "run":
       await run(model, message);
       break;
     case "time":
-      send({ kind: "timed", timing: timingOf(await model.time(message.rows, message.extent, message.runs)) });
+      send({ kind: "timed", timing: timingOf(await time(model, message)) });
+      break;
+    case "bind":
+      model.bind(message.tasks);
+      send({ kind: "bound" });
+      break;
+    case "try":
+      send({ kind: "tried", result: await model.trial(message.trial) });
       break;
     case "stop":
       await model.release();
@@ -62,6 +72,7 @@ async function serve(model: OnnxModel, message: ToThread): Promise<void> {
 
 try {
   const model = await OnnxModel.load(data.model, { threads: data.threads, providers: data.providers, log });
+  if (data.tasks.length > 0) model.bind(data.tasks);
   if (data.warmUpMs > 0) await model.warmUp(data.warmUpMs, log);
   const mailbox = new MailboxReceiver(data.mailbox, port);
   send({ kind: "loaded", provider: model.provider });

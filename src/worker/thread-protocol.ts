@@ -1,4 +1,5 @@
 /** Messages between the main thread of an onnx worker and the thread of one model. */
+import type { TaskBinding, TaskTrial, TrialResult } from "../config/elastic.js";
 import type { ModelSpec } from "../config/model.js";
 import type { ErrorCode } from "../wire/serving-error.js";
 import type { LogLevel } from "../wire/worker-protocol.js";
@@ -11,6 +12,8 @@ export interface ModelThreadData {
   readonly threads: number;
   readonly providers: readonly string[];
   readonly warmUpMs: number;
+  /** Of an elastic model, bound before it is warmed up. */
+  readonly tasks: readonly TaskBinding[];
   readonly mailbox: MailboxMemory;
   /** Answers with at most so many bytes of tensors may be written by the thread itself. */
   readonly directBytesMax: number;
@@ -25,7 +28,15 @@ export type ToThread =
       /** The thread may write a small answer to the tensor channel itself; see direct-answer.ts. */
       readonly mayWrite: boolean;
     }
-  | { readonly kind: "time"; readonly rows: number; readonly extent: number | null; readonly runs: number }
+  | {
+      readonly kind: "time";
+      readonly rows: number;
+      readonly extent: number | null;
+      readonly runs: number;
+      readonly variant: number;
+    }
+  | { readonly kind: "bind"; readonly tasks: readonly TaskBinding[] }
+  | { readonly kind: "try"; readonly trial: TaskTrial }
   | { readonly kind: "stop" };
 
 export type FromThread =
@@ -36,4 +47,6 @@ export type FromThread =
   | { readonly kind: "finished"; readonly header: Uint8Array; readonly parts: readonly Uint8Array[] }
   | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "timed"; readonly timing: Timing }
+  | { readonly kind: "bound" }
+  | { readonly kind: "tried"; readonly result: TrialResult }
   | { readonly kind: "log"; readonly level: LogLevel; readonly message: string };

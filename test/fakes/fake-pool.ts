@@ -2,6 +2,7 @@
  * Accelerators on timers of this process. It asserts the pool's protocol: at most two batches on an accelerator, no
  * batch on one that left, every batch answered once.
  */
+import type { TrialResult } from "../../src/config/elastic.js";
 import { type AcceleratorGroupSpec, type ModelSpec, startCount } from "../../src/config/model.js";
 import { invariant } from "../../src/core/invariant.js";
 import type { FailCause } from "../../src/core/outcome.js";
@@ -94,6 +95,14 @@ export class FakePool implements WorkerPool {
 
   time(): Promise<BatchTiming> {
     throw new Error("the fake pool is profiled by its models' specifications");
+  }
+
+  bindTasks(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  trial(): Promise<TrialResult> {
+    throw new Error("the fake pool has no real models");
   }
 
   run(accelerator: number, batch: RunBatch): void {

@@ -32,6 +32,14 @@ export class VirtualPool implements WorkerPool {
       for (const scale of scales) onEvent({ kind: "joined", accelerator: accelerator++, group: name, scale });
   }
 
+  bindTasks(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  trial(): Promise<never> {
+    throw new Error("virtual accelerators have no real models");
+  }
+
   run(accelerator: number, { batch, model, members, earliestStartAt }: RunBatch): void {
     const { clock } = this;
     const startedAt = Math.max(clock.now(), earliestStartAt, this.freeAt[accelerator]!);

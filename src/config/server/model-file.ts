@@ -7,6 +7,7 @@ import { LIVE_DEFAULT, LIVE_POLICIES, NEED_SLO } from "../../policies/live.js";
 import { policyNamed } from "../../policies/registry.js";
 import { APP_NAME_BOUND, APPS_MAX, isAppName } from "../app-name.js";
 import { ConfigError, formatValue } from "../config-error.js";
+import { elasticProblems, elasticSchema } from "../elastic.js";
 import { validatePolicyOptions } from "../policy-options.js";
 import { IssueList, parseSource } from "../source.js";
 import { validate } from "../validate.js";
@@ -156,6 +157,7 @@ export const modelFileSchema = z.strictObject({
   inputs: z.record(z.string(), input).default({}).describe("By name, what the model file does not say of an input."),
   outputs: z.record(z.string(), output).default({}).describe("By name, what the model file does not say of an output."),
   emulated: emulated.optional().describe("Times of an emulated model."),
+  elastic: elasticSchema.optional().describe("The model adds or merges tokens by batch, for tasks; see docs/elastic.md."),
   sizes: z
     .enum(["apart", "together"])
     .optional()
@@ -241,12 +243,23 @@ function crossChecks(file: ModelFile): string[] {
     problems.push(`policy: ${file.policy} needs slo_ms; was nothing`);
   if (file.platform === "rubato_emulated" && file.emulated === undefined)
     problems.push("emulated: must be given for platform rubato_emulated; was nothing");
+  if (file.elastic !== undefined)
+    problems.push(...elasticProblems(file.elastic).map((problem) => `elastic.${problem}`), ...elasticChecks(file));
   for (const [name, entry] of Object.entries(file.inputs)) problems.push(...inputChecks(`inputs.${name}`, entry));
   for (const [name, entry] of Object.entries(file.outputs)) {
     const of = entry.unpad?.of;
     if (of !== undefined && file.inputs[of]?.buckets === undefined)
       problems.push(`outputs.${name}.unpad.of: must name an input of mode pad; was ${of}`);
   }
+  return problems;
+}
+
+/** Tasks take the place of apps, and what an emulated model would be right about nobody knows. */
+function elasticChecks({ emulated: times, platform, apps }: ModelFile): string[] {
+  const problems: string[] = [];
+  if (times !== undefined || platform === "rubato_emulated")
+    problems.push("elastic: must be absent for an emulated model; was given");
+  if (apps.length > 0) problems.push(`apps: must be absent where elastic is given; was ${JSON.stringify(apps)}`);
   return problems;
 }
 

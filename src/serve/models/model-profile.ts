@@ -16,6 +16,8 @@ export interface Quantiles {
 export interface ProfilePoint {
   /** Along the variable axis; null where there is none. */
   readonly extent: number | null;
+  /** Tokens added or merged, of an elastic model; absent for others. */
+  readonly gamma?: number;
   readonly batchSize: number;
   /** One accelerator at work. */
   readonly alone: Quantiles;
@@ -25,6 +27,7 @@ export interface ProfilePoint {
 
 export interface ProfileFit {
   readonly extent: number | null;
+  readonly gamma?: number;
   readonly alone: LinearFit;
   readonly busy: LinearFit;
 }
@@ -56,12 +59,25 @@ export interface ModelProfile {
 export type Load = "alone" | "busy";
 
 export function fitProfile(points: readonly ProfilePoint[]): ProfileFit[] {
-  return extentsOf(points).map((extent) => {
-    const own = points.filter((point) => point.extent === extent);
-    const line = (load: Load): LinearFit =>
-      fitLine(own.map((p) => ({ x: p.batchSize, y: Math.max(1, p[load].p50Us) })));
-    return { extent, alone: line("alone"), busy: line("busy") };
+  return gammasOf(points).flatMap((gamma) => {
+    const ofGamma = points.filter((point) => point.gamma === gamma);
+    return extentsOf(ofGamma).map((extent) => {
+      const own = ofGamma.filter((point) => point.extent === extent);
+      const line = (load: Load): LinearFit =>
+        fitLine(own.map((p) => ({ x: p.batchSize, y: Math.max(1, p[load].p50Us) })));
+      return { extent, ...(gamma === undefined ? {} : { gamma }), alone: line("alone"), busy: line("busy") };
+    });
   });
+}
+
+/** Of an elastic model, ascending; [undefined] of another. */
+export const gammasOf = (points: readonly ProfilePoint[]): readonly (number | undefined)[] =>
+  [...new Set(points.map(({ gamma }) => gamma))].sort((a, b) => (a ?? 0) - (b ?? 0));
+
+/** The profile of one gamma of an elastic model; of another model the profile itself. */
+export function profileAt(profile: ModelProfile, gamma: number | undefined): ModelProfile {
+  const points = profile.points.filter((point) => point.gamma === gamma);
+  return points.length === profile.points.length ? profile : { ...profile, points };
 }
 
 const extentsOf = (points: readonly ProfilePoint[]): (number | null)[] =>
@@ -125,15 +141,17 @@ const TIME_US_MIN = 50;
 export function implausibility(profile: ModelProfile): string | null {
   const accelerators = Math.max(1, profile.environment.accelerators);
   const usOf = ({ p50Us }: Quantiles): number => Math.max(TIME_US_MIN, p50Us);
-  const shown = ({ batchSize, extent }: ProfilePoint): string =>
-    extent === null ? `a batch of ${batchSize}` : `a batch of ${batchSize} of extent ${extent}`;
+  const shown = ({ batchSize, extent, gamma }: ProfilePoint): string =>
+    `a batch of ${batchSize}${extent === null ? "" : ` of extent ${extent}`}${gamma === undefined ? "" : ` at gamma ${gamma}`}`;
   for (const point of profile.points) {
     const times = usOf(point.busy) / usOf(point.alone);
     if (times > BUSY_MAX * accelerators || times * SHRINKS_MAX < 1)
       return `${shown(point)} takes ${times.toFixed(2)} times as long on ${accelerators} accelerators as on one`;
   }
-  for (const extent of extentsOf(profile.points)) {
-    const own = profile.points.filter((point) => point.extent === extent).sort((a, b) => a.batchSize - b.batchSize);
+  for (const { extent, gamma } of fitProfile(profile.points)) {
+    const own = profile.points
+      .filter((point) => point.extent === extent && point.gamma === gamma)
+      .sort((a, b) => a.batchSize - b.batchSize);
     for (const [i, point] of own.entries()) {
       const before = own[i - 1];
       if (before === undefined) continue;

@@ -1,5 +1,6 @@
+import { gammaOf } from "../../config/elastic.js";
 import type { ModelSpec } from "../../config/model.js";
-import { interpolateTable, type ModelProfile } from "./model-profile.js";
+import { interpolateTable, type ModelProfile, profileAt } from "./model-profile.js";
 
 /** Times in a sample made of quantiles. */
 const SAMPLE = 20;
@@ -13,10 +14,23 @@ export class ModelTimes {
   /** Every run has this many rows, however few are asked for; null: as many as are. */
   private readonly rowsFixed: number | null;
   private readonly byExtent = new Map<number | null, Float64Array>();
+  /** Of an elastic model, by variant: what batches take with its gamma. Empty for others. */
+  private readonly variants: readonly ModelTimes[];
 
-  constructor(spec: ModelSpec, profile: ModelProfile) {
-    this.profile = profile;
+  /** @param gamma undefined: the one that batches run with where the policy chooses none, or the model is not elastic. */
+  constructor(spec: ModelSpec, profile: ModelProfile, gamma?: number) {
+    const { elastic } = spec;
     this.rowsFixed = spec.batchSizeFixed;
+    this.profile = elastic === undefined ? profile : profileAt(profile, gamma ?? gammaOf(elastic, 0));
+    this.variants =
+      elastic === undefined || gamma !== undefined
+        ? []
+        : elastic.gammas.map((each) => new ModelTimes(spec, profile, each));
+  }
+
+  /** Times of batches of this variant; see core/tables/batch-table.ts. */
+  ofVariant(variant: number): ModelTimes {
+    return this.variants[variant - 1] ?? this;
   }
 
   /** l(1..sizeMax) in µs of requests of `rows` rows each; non-decreasing, at least 1. */

@@ -14,9 +14,9 @@ import {
 } from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../../config/model.js";
-import { implausibility, type ModelProfile, PROFILE_SCHEMA, type ProfileEnvironment } from "./model-profile.js";
+import { gammasOf, implausibility, type ModelProfile, PROFILE_SCHEMA, type ProfileEnvironment } from "./model-profile.js";
 import { isOwn } from "./profile-folder.js";
-import { profiledExtents } from "./profiler.js";
+import { profiledExtents, profiledGammas } from "./profiler.js";
 
 /** A larger file is not a profile. */
 const PROFILE_BYTES_MAX = 16 * 1024 * 1024;
@@ -111,6 +111,7 @@ function isProfile(value: unknown): value is ModelProfile {
 function isPoint(point: unknown): boolean {
   if (!isRecord(point) || !isWithin(point.batchSize, 1, BATCH_MAX)) return false;
   if (point.extent !== null && !isWithin(point.extent, 1, 2 ** 31)) return false;
+  if (point.gamma !== undefined && !isWithin(point.gamma, -(2 ** 31), 2 ** 31)) return false;
   return [point.alone, point.busy].every((times) => isRecord(times) && isTime(times.p50Us));
 }
 
@@ -132,6 +133,7 @@ function stalenessOf(profile: ModelProfile, spec: ModelSpec, environment: Profil
       [...new Set(profile.points.map((point) => point.extent))].join(),
       profiledExtents(spec).join(),
     ) ??
+    differs("gammas", gammasOf(profile.points).join(), profiledGammas(spec).join()) ??
     (profile.batchMax < batchMax ? `batch_max was ${profile.batchMax} and is ${batchMax}` : null) ??
     differs("CPU", then.cpuModel, environment.cpuModel) ??
     differs("threads", then.threads, environment.threads) ??

@@ -1,6 +1,7 @@
 /** Measures how long batches of a model take: growing sizes, every bucket, alone and with the whole group at work. */
 import { statSync } from "node:fs";
 import { cpus } from "node:os";
+import { variantOf } from "../../config/elastic.js";
 import { type ModelSpec, startCount } from "../../config/model.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { ServingError } from "../../wire/serving-error.js";
@@ -82,12 +83,13 @@ async function measure(pool: WorkerPool, spec: ModelSpec, options: ProfileOption
   const budgetUs = (options.budgetMs ?? 5000) * 1000;
   const startedAt = monotonicNow();
   const extents = profiledExtents(spec);
+  const runs = profiledGammas(spec).flatMap((gamma) => extents.map((extent) => ({ gamma, extent })));
   const points: ProfilePoint[] = [];
   let complete = true;
-  for (const [i, extent] of extents.entries()) {
-    // What an extent leaves over goes to the larger ones after it, which need it more.
+  for (const [i, { gamma, extent }] of runs.entries()) {
+    // What an extent leaves over goes to the larger ones after it, which need it more; so with gammas.
     const left = budgetUs - (monotonicNow() - startedAt);
-    const ladder = new Ladder(pool, spec, accelerators, left / (extents.length - i), options);
+    const ladder = new Ladder(pool, spec, accelerators, left / (runs.length - i), options, gamma);
     complete =
       (await ladder.climb(extent, (point) => {
         points.push(point);
@@ -115,6 +117,7 @@ class Ladder {
     private readonly accelerators: readonly AcceleratorIndex[],
     private readonly budgetUs: number,
     private readonly options: ProfileOptions,
+    private readonly gamma: number | undefined,
   ) {}
 
   /** Alone and with all at work are one and the same where there is one accelerator. */
@@ -145,7 +148,7 @@ class Ladder {
     const runs = Math.max(RUNS_MIN, Math.min(this.options.runsMax ?? 30, fitting));
     const alone = (await this.time(this.accelerators.slice(0, 1), batchSize, extent, runs))[0]!;
     const busy = this.passes === 1 ? alone : worst(await this.time(this.accelerators, batchSize, extent, runs));
-    return { extent, batchSize, alone, busy };
+    return { extent, ...(this.gamma === undefined ? {} : { gamma: this.gamma }), batchSize, alone, busy };
   }
 
   private time(
@@ -154,9 +157,11 @@ class Ladder {
     extent: number | null,
     runs: number,
   ): Promise<Quantiles[]> {
+    const variant = variantAt(this.spec, this.gamma);
     return Promise.all(
       on.map(async (accelerator) => {
-        const { p50Us, p90Us, p99Us } = await this.pool.time(accelerator, this.spec.name, batchSize, extent, runs);
+        const { name } = this.spec;
+        const { p50Us, p90Us, p99Us } = await this.pool.time(accelerator, name, batchSize, extent, runs, variant);
         return { p50Us, p90Us, p99Us, runs };
       }),
     );
@@ -203,6 +208,13 @@ export function profiledExtents(spec: ModelSpec): (number | null)[] {
   const variable = spec.inputs.find((input) => input.variable !== null && input.mask !== true)?.variable;
   return variable === undefined || variable === null || variable.buckets.length === 0 ? [null] : [...variable.buckets];
 }
+
+/** Of an elastic model, ascending; [undefined] of another. */
+export const profiledGammas = ({ elastic }: ModelSpec): readonly (number | undefined)[] => elastic?.gammas ?? [undefined];
+
+/** How the pool is asked to time a point of the profile. */
+export const variantAt = ({ elastic }: ModelSpec, gamma: number | undefined): number =>
+  elastic === undefined || gamma === undefined ? 0 : variantOf(elastic, gamma);
 
 export function environmentOf(
   spec: ModelSpec,

@@ -15,6 +15,7 @@ import {
 } from "../../config/server/model-file.js";
 import { durationUs, sloUsFromMs } from "../../core/time.js";
 import { ServingError } from "../../wire/serving-error.js";
+import { elasticGraph } from "./elastic-graph.js";
 import { insideOf, isFolder, resolveModelFile } from "./model-location.js";
 import { mergeTensors, type TensorSources } from "./model-tensors.js";
 import { servedVersions, versionFolders } from "./model-versions.js";
@@ -163,11 +164,18 @@ class SpecReader {
     const onnxFile = isEmulated ? null : this.modelFile();
     const header = onnxFile === null ? null : readOnnxHeader(onnxFile);
     const weights = header === null ? [] : this.weightFiles(onnxFile!, header.weightFiles);
+    const problems: string[] = [];
+    const elastic =
+      header === null || file.elastic === undefined
+        ? null
+        : elasticGraph(file.elastic, header, `${fileName}: elastic`, problems);
+    if (elastic !== null && versions.length > 1)
+      problems.push(`${fileName}: elastic: one version must be served, as tasks are made for it; were ${versions.join(", ")}`);
+    const given = elastic === null ? header : { ...header!, inputs: elastic.inputs };
     const sources: TensorSources = {
       ...this.model,
-      ...(header === null ? emulatedTensors(file) : this.tensors(header)),
+      ...(given === null ? emulatedTensors(file) : this.tensors(given)),
     };
-    const problems: string[] = [];
     const { inputs, outputs, batches, unbatched } = mergeTensors(sources, problems);
     if (file.sizes === "together" && paddedBuckets({ inputs }) === null)
       problems.push(
@@ -202,6 +210,7 @@ class SpecReader {
       queueBytesMax: file.queue.bytes_max,
       emulated: isEmulated ? emulatedSpec(file) : null,
       apps: file.apps,
+      ...(elastic === null ? {} : { elastic: elastic.spec }),
       ...(file.sizes === undefined ? {} : { sizes: file.sizes }),
       parameters: tritonParameters(triton),
       ...(warnings.length === 0 ? {} : { warnings }),

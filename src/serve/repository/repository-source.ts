@@ -4,7 +4,7 @@ import { type ModelProfile, type ProfilePoint, profileOfEmulated } from "../mode
 import type { ModelSource } from "../models/model-table.js";
 import { ModelTimes } from "../models/model-times.js";
 import { loadProfile, saveProfile } from "../models/profile-store.js";
-import { environmentOf, profileModel } from "../models/profiler.js";
+import { environmentOf, profileModel, variantAt } from "../models/profiler.js";
 import type { Log } from "../observation/log.js";
 import type { PipelineSource } from "../pipelines/pipeline-table.js";
 import type { ProcessPool } from "../workers/process-pool.js";
@@ -94,10 +94,10 @@ export class RepositorySource implements ModelSource, PipelineSource {
       if (group.name === spec.group) break;
       accelerator += group.count;
     }
-    for (const [i, { batchSize, extent, alone }] of telling(profile.points).entries()) {
+    for (const [i, { batchSize, extent, gamma, alone }] of telling(profile.points).entries()) {
       const runs = i === 0 ? CHECK_RUNS : OTHER_RUNS;
       const holds = i === 0 ? HOLDS : OTHERS_HOLD;
-      const { p50Us } = await this.pool.time(accelerator, spec.name, batchSize, extent, runs);
+      const { p50Us } = await this.pool.time(accelerator, spec.name, batchSize, extent, runs, variantAt(spec, gamma));
       const ratio = p50Us / Math.max(1, alone.p50Us);
       if (ratio >= holds || ratio <= 1 / holds)
         return `a batch of ${batchSize} takes ${(p50Us / 1000).toFixed(2)} ms now, ${(alone.p50Us / 1000).toFixed(2)} ms by the profile`;
@@ -108,8 +108,9 @@ export class RepositorySource implements ModelSource, PipelineSource {
 
 /** The first point, the middle and the largest batch of its extent, and one request of the largest extent. */
 function telling(points: readonly ProfilePoint[]): readonly ProfilePoint[] {
-  const own = points.filter(({ extent }) => extent === points[0]?.extent);
-  const far = points.find(({ extent }) => extent === points.at(-1)!.extent);
+  const own = points.filter(({ extent, gamma }) => extent === points[0]?.extent && gamma === points[0]?.gamma);
+  const last = points.at(-1)!;
+  const far = points.find(({ extent, gamma }) => extent === last.extent && gamma === last.gamma);
   const some = [own[0], own[own.length >> 1], own.at(-1), far];
   return [...new Set(some.filter((point) => point !== undefined))];
 }

@@ -1,5 +1,6 @@
 /** The accelerators of one server as child processes: one per onnx accelerator, one per up to 64 emulated ones. */
 import { availableParallelism } from "node:os";
+import type { TaskBinding, TaskTrial, TrialResult } from "../../config/elastic.js";
 import type { AcceleratorGroupSpec, ModelSpec } from "../../config/model.js";
 import { invariant } from "../../core/invariant.js";
 import type { FailCause } from "../../core/outcome.js";
@@ -43,6 +44,7 @@ export class ProcessPool implements WorkerPool {
   private readonly warmUps = new Turnstile();
   private readonly reloads = new Turnstile();
   private readonly loads = new Turnstile();
+  private readonly binds = new Turnstile();
   private readonly workers: WorkerSource;
   private readonly clock: Clock;
   private readonly log: (level: LogLevel, message: string) => void;
@@ -114,7 +116,7 @@ export class ProcessPool implements WorkerPool {
         "invalid-argument",
         `model '${spec.name}' of platform ${spec.platform} cannot run on group '${group.name}' of kind ${group.kind}`,
       );
-    const model: LoadedModel = { handle: this.nextHandle++, spec };
+    const model: LoadedModel = { handle: this.nextHandle++, spec, tasks: [] };
     const seats = this.seats.filter((seat) => seat.group === spec.group);
     const pending = (): WorkerSeat | undefined => seats.find((seat) => seat.isJoined && !seat.holds(model.handle));
     try {
@@ -175,13 +177,41 @@ export class ProcessPool implements WorkerPool {
     batchSize: number,
     extent: number | null,
     runs: number,
+    variant = 0,
   ): Promise<BatchTiming> {
     const loaded = this.loaded(model);
     if (loaded === undefined) throw new ServingError("not-found", `model '${model}' is not loaded`);
     const seat = this.seatOf(accelerator);
     const slot = accelerator - seat.first;
-    const timing = await seat.request({ kind: "time", slot, handle: loaded.handle, batchSize, extent, runs });
+    const timing = await seat.request({ kind: "time", slot, handle: loaded.handle, batchSize, extent, runs, variant });
     return { batchSize, extent, ...(timing as Omit<BatchTiming, "batchSize" | "extent">) };
+  }
+
+  /** One set of tasks at a time; a worker that is loading takes the newest when it has. */
+  bindTasks(spec: ModelSpec, tasks: readonly TaskBinding[]): Promise<void> {
+    return this.binds.pass(async () => {
+      const model = this.loaded(spec.name, spec);
+      if (model === undefined) throw new ServingError("not-found", `model '${spec.name}' is not loaded`);
+      const before = model.tasks;
+      model.tasks = tasks;
+      const seats = this.seats.filter((seat) => seat.holds(model.handle));
+      const results = await Promise.allSettled(seats.map((seat) => seat.bind(model)));
+      // A worker that ended is given them with the model, when it is replaced.
+      const failed = results.find(
+        (result) => result.status === "rejected" && ServingError.from(result.reason).code !== "unavailable",
+      ) as PromiseRejectedResult | undefined;
+      if (failed === undefined) return;
+      model.tasks = before;
+      await Promise.allSettled(seats.map((seat) => seat.bind(model)));
+      throw failed.reason;
+    });
+  }
+
+  async trial(accelerator: AcceleratorIndex, spec: ModelSpec, trial: TaskTrial): Promise<TrialResult> {
+    const model = this.loaded(spec.name, spec);
+    if (model === undefined) throw new ServingError("not-found", `model '${spec.name}' is not loaded`);
+    const answer = this.seatOf(accelerator).request({ kind: "try", handle: model.handle, trial });
+    return (await answer) as TrialResult;
   }
 
   run(accelerator: AcceleratorIndex, batch: RunBatch): void {

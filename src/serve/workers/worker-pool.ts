@@ -2,6 +2,7 @@
  * The accelerators of one server as the live driver sees them: hands in batches, gets events back.
  * Implemented over child processes (serve/workers/process-pool.ts); faked by hand in tests.
  */
+import type { TaskBinding, TaskTrial, TrialResult } from "../../config/elastic.js";
 import type { AcceleratorGroupSpec, ModelSpec } from "../../config/model.js";
 import type { FailCause } from "../../core/outcome.js";
 import type { DurationUs, TimeUs } from "../../core/time.js";
@@ -102,14 +103,22 @@ export interface WorkerPool {
   /** Gives up one of the specs loaded under a name: an old one that is not needed any more, or a new one to go back. */
   release(model: ModelSpec): Promise<void>;
   unload(name: string): Promise<void>;
-  /** Measures executions on one accelerator while it is otherwise idle. */
+  /** Measures executions on one accelerator while it is otherwise idle. @param variant default 0. */
   time(
     accelerator: AcceleratorIndex,
     model: string,
     batchSize: number,
     extent: number | null,
     runs: number,
+    variant?: number,
   ): Promise<BatchTiming>;
+  /**
+   * The tasks of a loaded elastic model from now on, on every worker that holds it or will.
+   * Rejects with ServingError where one worker refuses them: then none of a replaced worker's has them either.
+   */
+  bindTasks(model: ModelSpec, tasks: readonly TaskBinding[]): Promise<void>;
+  /** Runs images of a bound task's profiling set on one accelerator, in turn with its batches. */
+  trial(accelerator: AcceleratorIndex, model: ModelSpec, trial: TaskTrial): Promise<TrialResult>;
   /** A worker holds at most two batches: one that runs and one that waits. */
   run(accelerator: AcceleratorIndex, batch: RunBatch): void;
   /** Takes a batch back that has not begun: true means that no event will follow for it. Rejects when its worker ends. */

@@ -54,6 +54,14 @@ export class EmulatedHost implements AcceleratorHost {
     return Promise.resolve();
   }
 
+  bind(): Promise<never> {
+    return this.trial();
+  }
+
+  trial(): Promise<never> {
+    throw new ServingError("unimplemented", "an emulated model has no tasks");
+  }
+
   unload(handle: number): Promise<void> {
     this.models.delete(handle);
     return Promise.resolve();

@@ -1,5 +1,6 @@
 /** The one accelerator of an onnx worker: batches in order of arrival, one at a time, over a thread per model. */
 import { Worker } from "node:worker_threads";
+import type { TaskBinding, TaskTrial, TrialResult } from "../../config/elastic.js";
 import type { ModelSpec } from "../../config/model.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { decodeRoute, type Fault } from "../../wire/worker-protocol.js";
@@ -7,11 +8,11 @@ import { DIRECT_BYTES_MAX } from "../direct-answer.js";
 import type { AcceleratorHost, Hello, HostOutput, TimeRequest } from "../host.js";
 import { text } from "../text.js";
 import { createMailbox, type MailboxMemory, MailboxSender } from "../thread-mailbox.js";
-import type { FromThread, ModelThreadData } from "../thread-protocol.js";
+import type { FromThread, ModelThreadData, ToThread } from "../thread-protocol.js";
 import type { Timing } from "../timing.js";
 import { runtimeName } from "./onnx-model.js";
 
-/** One run and one waiting batch per accelerator, and a timing; more is a bug of the server. */
+/** One run and one waiting batch per accelerator, and a timing, tasks bound and one tried; more is a bug of the server. */
 const WAITING_MAX = 8;
 
 interface Job {
@@ -64,11 +65,11 @@ export class OnnxHost implements AcceleratorHost {
     return Promise.resolve();
   }
 
-  async load(handle: number, model: ModelSpec, warmUpMs: number): Promise<void> {
+  async load(handle: number, model: ModelSpec, warmUpMs: number, tasks: readonly TaskBinding[]): Promise<void> {
     const { threads, providers } = this.hello;
     const mailbox = createMailbox();
     const directBytesMax = Math.min(DIRECT_BYTES_MAX, this.hello.payloadBytesMax);
-    const workerData: ModelThreadData = { model, threads, providers, warmUpMs, mailbox, directBytesMax };
+    const workerData: ModelThreadData = { model, threads, providers, warmUpMs, tasks, mailbox, directBytesMax };
     const worker = new Worker(new URL("../model-thread.js", import.meta.url), { workerData, name: model.name });
     const thread = new ModelThread(worker, mailbox, (message) => this.answered(message), this.output);
     const result = await new Promise<FromThread>((resolve, reject) => {
@@ -101,17 +102,31 @@ export class OnnxHost implements AcceleratorHost {
     return this.running?.handle === handle || this.waiting.some((job) => job.handle === handle);
   }
 
-  time(request: TimeRequest): Promise<Timing> {
+  time({ handle, batchSize: rows, extent, runs, variant }: TimeRequest): Promise<Timing> {
+    return this.ask(handle, { kind: "time", rows, extent, runs, variant }, (message) =>
+      message.kind === "timed" ? message.timing : null,
+    );
+  }
+
+  /** Between batches, so that each runs with the tasks of before or of after. */
+  bind(handle: number, tasks: readonly TaskBinding[]): Promise<void> {
+    return this.ask(handle, { kind: "bind", tasks }, () => undefined);
+  }
+
+  trial(handle: number, trial: TaskTrial): Promise<TrialResult> {
+    return this.ask(handle, { kind: "try", trial }, (message) => (message.kind === "tried" ? message.result : null));
+  }
+
+  /** Not a batch, but in its turn among them. @param read null: that is no answer to it. */
+  private ask<T>(handle: number, question: ToThread, read: (message: FromThread) => T | null): Promise<T> {
     return new Promise((resolve, reject) => {
       this.enqueue({
-        handle: request.handle,
+        handle,
         batch: -1,
-        start: (thread) => {
-          const { batchSize: rows, extent, runs } = request;
-          thread.mailbox.post({ kind: "time", rows, extent, runs });
-        },
+        start: (thread) => thread.mailbox.post(question),
         answer: (message) => {
-          if (message.kind === "timed") resolve(message.timing);
+          const value = read(message);
+          if (value !== null) resolve(value);
         },
         fail: (error) => reject(new ServingError("invalid-argument", text(error))),
       });

@@ -1,16 +1,19 @@
 /** One loaded ONNX model: a session and the tensors around it. Blocks its thread while it runs: the runtime does. */
 import { readFileSync } from "node:fs";
+import path from "node:path";
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
+import { IMAGES_FILE, LABELS_FILE, LOGITS, type TaskBinding, type TaskTrial, type TrialResult } from "../../config/elastic.js";
 import type { ModelSpec } from "../../config/model.js";
 import type { DurationUs, TimeUs } from "../../core/time.js";
 import { between } from "../../core/time.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { ServingError } from "../../wire/serving-error.js";
-import type { Tensor } from "../../wire/tensors/tensor.js";
+import { DATATYPES, type Datatype, elementCount, type Tensor } from "../../wire/tensors/tensor.js";
 import type { LogLevel } from "../../wire/worker-protocol.js";
 import { assemble, split } from "../batching.js";
 import { syntheticInputs } from "../synthetic.js";
 import { text } from "../text.js";
+import { BoundTasks, countRight, readEntries } from "./bound-tasks.js";
 import { ort } from "./onnx-runtime.js";
 import { openInitializers } from "./open-initializers.js";
 import { checkText, fromOrt, toOrt } from "./ort-tensor.js";
@@ -24,6 +27,14 @@ export interface Execution {
   readonly outputs: readonly (readonly Tensor[])[];
 }
 
+/** How much work each member of a batch gets, and whose task it is; see RunRecord. */
+export interface RunChoice {
+  readonly variant: number;
+  readonly kinds: readonly number[];
+}
+
+const NO_CHOICE: RunChoice = { variant: 0, kinds: [] };
+
 export interface OnnxOptions {
   readonly threads: number;
   readonly providers: readonly string[];
@@ -31,13 +42,42 @@ export interface OnnxOptions {
 }
 
 export class OnnxModel {
+  /** Null: the model is not elastic. */
+  private readonly tasks: BoundTasks | null;
+
   private constructor(
     private readonly spec: ModelSpec,
     private readonly session: InferenceSession,
     readonly provider: string,
     /** Fed where a batch leaves an input out. */
     private readonly initializers: Readonly<Record<string, OrtTensor>>,
-  ) {}
+  ) {
+    this.tasks = spec.elastic === undefined ? null : new BoundTasks(spec.elastic);
+  }
+
+  /** The tasks of its batches from now on. @throws ServingError: one cannot be read, and nothing has changed. */
+  bind(tasks: readonly TaskBinding[]): void {
+    if (this.tasks === null)
+      throw new ServingError("invalid-argument", `model '${this.spec.name}' is not elastic and has no tasks`);
+    this.tasks.bind(tasks);
+  }
+
+  /**
+   * Runs images of a task's profiling set.
+   *
+   * @throws ServingError where the task is not bound or a file ends before; of the runtime, or of logits that are no numbers.
+   */
+  async trial({ kind, variant, first, count }: TaskTrial): Promise<TrialResult> {
+    const folder = this.tasks!.folderOf(kind);
+    const { name, datatype, shape } = this.spec.inputs[0]!;
+    const one = shape.slice(1);
+    const bytes = elementCount(one) * DATATYPES[datatype as Datatype];
+    const data = readEntries(path.join(folder, IMAGES_FILE), bytes, first, count);
+    const labels = new Int32Array(readEntries(path.join(folder, LABELS_FILE), 4, first, count).buffer);
+    const images: Tensor = { name, datatype: datatype as Datatype, shape: [count, ...one], data };
+    const { outputs, startedAt, finishedAt } = await this.run([[images]], [LOGITS], { variant, kinds: [kind] });
+    return { right: countRight(outputs[0]![0]!, labels), us: between(startedAt, finishedAt) };
+  }
 
   /**
    * Tries the providers in order; one that is not installed is a warning and the next is taken.
@@ -78,17 +118,24 @@ export class OnnxModel {
   }
 
   /** @throws ServingError with reason "model-error" and the runtime's text when the model refuses the batch. */
-  async run(members: readonly (readonly Tensor[])[], wanted: readonly string[]): Promise<Execution> {
+  async run(
+    members: readonly (readonly Tensor[])[],
+    wanted: readonly string[],
+    { variant, kinds }: RunChoice = NO_CHOICE,
+  ): Promise<Execution> {
     const from = monotonicNow();
     const batch = assemble(this.spec, members);
-    const feeds: Record<string, OrtTensor> = { ...this.initializers };
+    const bound = this.tasks?.feeds(variant, kinds, batch.memberRows, batch.rows);
+    const feeds: Record<string, OrtTensor> = { ...this.initializers, ...bound };
     for (const input of batch.inputs) feeds[input.name] = toOrt(input);
     const startedAt = monotonicNow();
     const results = await this.execute(feeds, wanted);
     const finishedAt = monotonicNow();
     const whole = Object.entries(results).map(([name, tensor]) => fromOrt(name, tensor as OrtTensor));
     checkText(whole, batch.inputs);
-    const outputs = split(this.spec, batch, whole);
+    const { tasks } = this;
+    const apart = split(this.spec, batch, whole);
+    const outputs = tasks === null ? apart : apart.map((each, member) => tasks.cut(kinds[member], each));
     const inputUs = between(from, startedAt);
     return { startedAt, finishedAt, inputUs, outputUs: between(finishedAt, monotonicNow()), outputs };
   }
@@ -103,12 +150,12 @@ export class OnnxModel {
     }
   }
 
-  /** Microseconds of execution for each of `runs` runs on synthetic inputs. */
-  async time(rows: number, extent: number | null, runs: number): Promise<number[]> {
+  /** Microseconds of execution for each of `runs` runs on synthetic inputs. @param variant of each. */
+  async time(rows: number, extent: number | null, runs: number, variant = 0): Promise<number[]> {
     const members = [syntheticInputs(this.spec, rows, extent)];
     const times: number[] = [];
     for (let i = 0; i < runs; i++) {
-      const { startedAt, finishedAt } = await this.run(members, []);
+      const { startedAt, finishedAt } = await this.run(members, [], { variant, kinds: [] });
       times.push(between(startedAt, finishedAt));
     }
     return times;

@@ -5,6 +5,7 @@
  * starting -> (ready) reloading -> (models loaded) joined -> (process ended) backing-off -> starting ...; stopped from any.
  * Where none of its accelerators is wanted (seat-parking.ts): joined -> (kept warm) retiring -> parked -> starting.
  */
+import type { TaskBinding } from "../../../config/elastic.js";
 import type { AcceleratorGroupSpec, ModelSpec } from "../../../config/model.js";
 import type { FailCause } from "../../../core/outcome.js";
 import { durationUs, type TimeUs, timeUs } from "../../../core/time.js";
@@ -24,6 +25,8 @@ import type { WorkerSource } from "./worker-source.js";
 export interface LoadedModel {
   readonly handle: number;
   readonly spec: ModelSpec;
+  /** Of an elastic model, as they are now. */
+  tasks: readonly TaskBinding[];
 }
 
 export interface SeatOptions {
@@ -300,12 +303,24 @@ export class WorkerSeat {
     const { handle, spec } = model;
     this.loads++;
     try {
-      const request = this.request({ kind: "load", handle, model: spec, warmUpMs: this.options.warmUpMs });
-      await this.inTime(request, this.options.loadTimeoutMs, `load of model '${spec.name}'`);
+      const { warmUpMs, loadTimeoutMs } = this.options;
+      const { tasks } = model;
+      const withTasks = tasks.length === 0 ? {} : { tasks };
+      const request = this.request({ kind: "load", handle, model: spec, warmUpMs, ...withTasks });
+      await this.inTime(request, loadTimeoutMs, `load of model '${spec.name}'`);
+      // Bound elsewhere meanwhile.
+      if (model.tasks !== tasks) await this.bind(model);
       this.handles.add(handle);
     } finally {
       this.loads--;
     }
+  }
+
+  /** @throws ServingError what the worker refused them with; they are as before there. */
+  async bind({ handle, spec, tasks }: LoadedModel): Promise<void> {
+    if (this.missing.has(handle)) return;
+    const request = this.request({ kind: "bind", handle, tasks });
+    await this.inTime(request, this.options.loadTimeoutMs, `tasks of model '${spec.name}'`);
   }
 
   async unload(handle: number): Promise<void> {

@@ -1,0 +1,147 @@
+/**
+ * Tasks on disk: `tasks/NAME/` holds task.json and the weights, or such folders by version, `tasks/NAME/2/`. What lies in
+ * tasks/NAME itself is version 1.
+ */
+import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import path from "node:path";
+import { type ElasticSpec, HEAD_FILE, IMAGES_FILE, LABELS_FILE, promptSizes, promptsFile, type TaskSpec } from "../../config/elastic.js";
+import type { ModelSpec } from "../../config/model.js";
+import { isTaskName, parseTaskFile, TASK_NAME_BOUND, type TaskPlace } from "../../config/server/task-file.js";
+import { ServingError } from "../../wire/serving-error.js";
+import { DATATYPES, type Datatype, elementCount } from "../../wire/tensors/tensor.js";
+import { insideOf, isFile, isFolder } from "../repository/model-location.js";
+import { readSmall } from "../repository/model-reader.js";
+
+export const TASK_FILE = "task.json";
+const VERSION = /^[1-9]\d{0,8}$/;
+/** Folders that are looked at; more are a mistake. */
+const FOLDERS_MAX = 4096;
+/** Read at once where numbers are looked at. */
+const PIECE_BYTES = 1024 * 1024;
+
+export const tasksFolder = ({ folder }: Pick<ModelSpec, "folder">): string => path.join(folder, "tasks");
+
+export interface StoredTask {
+  /** The newest that has been profiled; null: none has. */
+  readonly profiled: TaskSpec | null;
+  /** A newer one that has not. */
+  readonly candidate: TaskSpec | null;
+}
+
+export interface StoredTasks {
+  readonly tasks: readonly StoredTask[];
+  /** What is wrong with those that cannot be served, by name. */
+  readonly problems: ReadonlyMap<string, string>;
+}
+
+/** All tasks of a model; one that is wrong does not keep the others from being served. */
+export function readTasks(spec: ModelSpec): StoredTasks {
+  const root = tasksFolder(spec);
+  const names = isFolder(root) ? readdirSync(root).filter((name) => !name.startsWith(".")).sort() : [];
+  const tasks: StoredTask[] = [];
+  const problems = new Map<string, string>();
+  for (const name of names.slice(0, FOLDERS_MAX)) {
+    if (!isFolder(path.join(root, name))) continue;
+    try {
+      if (tasks.length === spec.elastic!.tasksMax)
+        throw new ServingError("resource-exhausted", `elastic.tasks_max: must be at least ${tasks.length + 1}; was ${tasks.length}`);
+      tasks.push(readTask(spec, name));
+    } catch (error) {
+      problems.set(name, (error as Error).message);
+    }
+  }
+  return { tasks, problems };
+}
+
+/** @throws ServingError, ModelFileError: what is wrong with its newest version. */
+export function readTask(spec: ModelSpec, name: string): StoredTask {
+  if (!isTaskName(name)) throw new ServingError("invalid-argument", `name of a task must be ${TASK_NAME_BOUND}; was ${name}`);
+  let candidate: TaskSpec | null = null;
+  for (const { version, folder } of versionsOf(spec, name).toReversed()) {
+    const task = readVersion(spec, { name, version, folder, model: spec });
+    if (task.accuracy !== null) return { profiled: task, candidate };
+    candidate ??= task;
+  }
+  return { profiled: null, candidate };
+}
+
+/** Ascending, at least one. */
+export function versionsOf(spec: ModelSpec, name: string): readonly { version: number; folder: string }[] {
+  const folder = path.join(tasksFolder(spec), name);
+  const numbered = readdirSync(folder).filter((entry) => VERSION.test(entry) && isFolder(path.join(folder, entry)));
+  const versions = numbered.map((entry) => ({ version: Number(entry), folder: path.join(folder, entry) }));
+  if (isFile(path.join(folder, TASK_FILE))) {
+    if (numbered.includes("1"))
+      throw new ServingError("invalid-argument", `${shownOf(spec, folder)}: must hold version 1 once; has ${TASK_FILE} and a folder 1`);
+    versions.push({ version: 1, folder });
+  }
+  if (versions.length === 0)
+    throw new ServingError("invalid-argument", `${shownOf(spec, folder)}: must hold ${TASK_FILE}, or a folder of a version that does; has neither`);
+  return versions.sort((a, b) => a.version - b.version);
+}
+
+const shownOf = ({ name, folder }: ModelSpec, file: string): string => `${name}/${path.relative(folder, file)}`;
+
+function readVersion(spec: ModelSpec, place: TaskPlace): TaskSpec {
+  const { elastic, folder } = spec;
+  const file = path.join(place.folder, TASK_FILE);
+  const text = readSmall(folder, file, shownOf(spec, file));
+  if (text === null) throw new ServingError("invalid-argument", `${shownOf(spec, file)}: no such file`);
+  const task = parseTaskFile(text, shownOf(spec, file), elastic!, place);
+  for (const { name, bytes } of weightFiles(elastic!, task.classes.length)) checkFloats(spec, path.join(task.folder, name), bytes);
+  if (task.accuracy === null) checkProfilingSet(spec, task);
+  return task;
+}
+
+/** Files of a task's weights, and what each is long. */
+export function weightFiles(elastic: ElasticSpec, classes: number): readonly { name: string; bytes: number }[] {
+  const { layers, width } = elastic;
+  return [
+    { name: HEAD_FILE, bytes: 4 * (width + 1) * classes },
+    ...promptSizes(elastic).map((size) => ({ name: promptsFile(size), bytes: 4 * layers * size * width })),
+  ];
+}
+
+/** Elements of one image of a profiling set. */
+export const imageBytes = ({ inputs }: ModelSpec): number =>
+  elementCount(inputs[0]!.shape.slice(1)) * DATATYPES[inputs[0]!.datatype as Datatype];
+
+function checkProfilingSet(spec: ModelSpec, task: TaskSpec): void {
+  checkSize(spec, path.join(task.folder, IMAGES_FILE), task.images * imageBytes(spec));
+  checkSize(spec, path.join(task.folder, LABELS_FILE), task.images * 4);
+}
+
+function checkSize(spec: ModelSpec, file: string, bytes: number): void {
+  const shown = shownOf(spec, file);
+  insideOf(spec.folder, file, shown, shown);
+  if (!isFile(file)) throw new ServingError("invalid-argument", `${shown}: no such file; must have ${bytes} bytes`);
+  const { size } = statSync(file);
+  if (size !== bytes) throw new ServingError("invalid-argument", `${shown}: must have ${bytes} bytes; has ${size}`);
+}
+
+/** @throws ServingError naming the file, the element and its value. */
+function checkFloats(spec: ModelSpec, file: string, bytes: number): void {
+  checkSize(spec, file, bytes);
+  const handle = openSync(file, "r");
+  try {
+    const piece = new Uint8Array(Math.min(PIECE_BYTES, bytes));
+    for (let at = 0; at < bytes; ) {
+      const count = readSync(handle, piece, 0, piece.byteLength, at);
+      if (count === 0) break;
+      const bad = firstNotFinite(new Float32Array(piece.buffer, 0, count >> 2));
+      if (bad !== null)
+        throw new ServingError(
+          "invalid-argument",
+          `${shownOf(spec, file)}: element ${(at >> 2) + bad.index} must be a finite number; was ${bad.value}`,
+        );
+      at += count;
+    }
+  } finally {
+    closeSync(handle);
+  }
+}
+
+export function firstNotFinite(values: Float32Array): { readonly index: number; readonly value: number } | null {
+  const index = values.findIndex((value) => !Number.isFinite(value));
+  return index < 0 ? null : { index, value: values[index]! };
+}
