@@ -52,6 +52,7 @@ export const FAIL_CAUSES = [
   "no-accelerator", // nothing that could run it is left
   "draining", // the server shut down before it could run
   "internal", // a bug; the log has the stack
+  "task-deleted", // its task was deleted while it waited
 ] as const;
 export type FailCause = (typeof FAIL_CAUSES)[number];
 export const FAIL_WORKER_CRASHED = 0;
@@ -60,6 +61,7 @@ export const FAIL_MODEL_ERROR = 2;
 export const FAIL_NO_ACCELERATOR = 3;
 export const FAIL_DRAINING = 4;
 export const FAIL_INTERNAL = 5;
+export const FAIL_TASK_DELETED = 6;
 
 /** Why a batch was closed, one per execution (rubato_batches_closed_total). Order is the wire code. */
 export const CLOSE_REASONS = [

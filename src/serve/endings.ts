@@ -37,6 +37,7 @@ export const FAIL_ENDINGS: Readonly<Record<FailCause, Ending>> = {
   "no-accelerator": unavailable("no accelerator that could run the model is left"),
   draining: unavailable("the server is shutting down"),
   internal: { code: "internal", retryAfter: false, text: "internal error" },
+  "task-deleted": { code: "not-found", retryAfter: false, text: "the request's task was deleted while it waited" },
 };
 
 /** Refused before it was a request: counted apart, since it has not arrived. */
@@ -46,6 +47,7 @@ export const REFUSALS = {
   unloading: unavailable("the model is being unloaded"),
   unloaded: unavailable("the model is not loaded"),
   "no-accelerator": unavailable("no accelerator that could run the model is left"),
+  "task-profiling": unavailable("the task is being profiled"),
   "in-flight-full": exhausted("the server holds its limit of requests"),
   "in-flight-bytes-full": exhausted("the door holds its limit of bytes"),
   "address-full": exhausted("the client's address holds its part of the door's limits"),

@@ -100,6 +100,52 @@ export interface StatisticDuration {
   readonly ns: number;
 }
 
+/** A task of an elastic model, as doors show it. */
+export interface TaskStatus {
+  readonly model: string;
+  readonly name: string;
+  /** READY: served. PROFILING: no version is, but one will be. UNAVAILABLE: it is not; the reason says why. */
+  readonly state: "READY" | "PROFILING" | "UNAVAILABLE";
+  /** Why its newest version is not served; "": it is, or will be. */
+  readonly reason: string;
+  /** Served; 0: none is. */
+  readonly version: number;
+  /** That is being profiled; 0: none is. */
+  readonly profilingVersion: number;
+  readonly classes: readonly string[];
+  readonly utility: number;
+  /** 0: the model's. */
+  readonly sloMs: number;
+  /** Ascending. Empty before it is profiled. */
+  readonly gammas: readonly TaskGamma[];
+}
+
+export interface TaskGamma {
+  readonly gamma: number;
+  /** Share of its profiling set that was right. */
+  readonly accuracy: number;
+  /** Measured with its profiling set; empty where it was profiled elsewhere. */
+  readonly latencies: readonly { readonly batchSize: number; readonly us: number }[];
+}
+
+/** Tasks of elastic models. Each throws ServingError not-found for an unknown model, one that is not elastic, and an unknown task. */
+export interface TaskRegistry {
+  list(model: string): readonly TaskStatus[];
+  get(model: string, task: string): TaskStatus;
+  /** To be asked before a body is read: throws where none may be registered. */
+  check(model: string): void;
+  /** Stored when it resolves, and served when it has been profiled. */
+  register(model: string, task: string, registration: TaskRegistration): Promise<TaskStatus>;
+  /** Resolves with what it was, when it is gone. */
+  remove(model: string, task: string): Promise<TaskStatus>;
+}
+
+/** A task as a client sends it. */
+export interface TaskRegistration {
+  readonly tensors: readonly Tensor[];
+  readonly parameters: Readonly<Record<string, ParameterValue>>;
+}
+
 /** Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. */
 export type MetricsFormat = "prometheus" | "openmetrics";
 
@@ -122,6 +168,7 @@ export interface Gateway {
   checkControl(what: "load" | "unload"): void;
   load(name: string, parameters: Readonly<Record<string, ParameterValue>>): Promise<void>;
   unload(name: string): Promise<void>;
+  readonly tasks: TaskRegistry;
   /** How many accelerators each group needs, for those who add and remove them. */
   scaling(): readonly GroupScaling[];
   metrics(format?: MetricsFormat): Promise<string>;

@@ -2,6 +2,8 @@ import type { ModelSpec } from "../config/model.js";
 import { DROP_REASONS, FAIL_DRAINING } from "../core/outcome.js";
 import { type Clock, pause, systemClock } from "../wire/clock/clock.js";
 import { ServingError } from "../wire/serving-error.js";
+import { TaskKeeper } from "./elastic/task-keeper.js";
+import { ServedTasks } from "./elastic/task-registry.js";
 import type {
   Gateway,
   InferCall,
@@ -50,6 +52,7 @@ export class Server implements Gateway {
   private readonly autoscaler: Autoscaler;
   readonly placement: Placement | null;
   readonly pipelines: PipelineTable;
+  readonly tasks: ServedTasks;
   private readonly entry: Entry;
   private readonly options: ServerOptions;
   private readonly clock: Clock;
@@ -69,7 +72,14 @@ export class Server implements Gateway {
       placement === undefined || placement === null
         ? null
         : new Placement(placement, pool.groups, models, this.driver.metrics.placement, log, clock);
-    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver.models, log, clock);
+    const keeper = new TaskKeeper({
+      pool,
+      clock,
+      log,
+      withdraw: (model, kind) => this.driver.requests.withdraw(model, kind),
+    });
+    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver.models, log, clock, keeper);
+    this.tasks = new ServedTasks(keeper, (model) => this.models.serving(model, ""));
     this.placement?.attach(this.models);
     this.entry = new Entry(this.driver.requests, clock, (call, thrown) => this.refusal(call, thrown));
     const { pipelines, onBroken } = options;

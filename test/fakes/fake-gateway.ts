@@ -14,6 +14,8 @@ import type {
   ParameterValue,
   RefusedCall,
   RepositoryIndexEntry,
+  TaskRegistry,
+  TaskStatus,
 } from "../../src/serve/gateway.js";
 import type { GroupScaling } from "../../src/serve/group-scaling.js";
 import { validateInputs, validateOutputs } from "../../src/serve/requests/values/validate-inputs.js";
@@ -236,6 +238,29 @@ export class FakeGateway implements Gateway {
     this.model(name, "");
     this.unloaded.add(name);
   }
+
+  readonly registered: TaskStatus[] = [];
+  readonly tasks: TaskRegistry = {
+    list: () => this.registered,
+    get: (_model, task) => {
+      const found = this.registered.find(({ name }) => name === task);
+      if (found === undefined) throw new ServingError("not-found", `no task '${task}'`, { reason: "unknown-task" });
+      return found;
+    },
+    check: () => {},
+    register: async (model, name, { tensors }) => {
+      const gammas = [{ gamma: 0, accuracy: 0.5, latencies: [{ batchSize: 1, us: 1000 }] }];
+      const classes = tensors.map((each) => each.name);
+      const task = { model, name, state: "PROFILING", reason: "", version: 0, profilingVersion: 1, gammas, classes } as const;
+      this.registered.push({ ...task, utility: 1, sloMs: 0 });
+      return this.registered.at(-1)!;
+    },
+    remove: async (model, task) => {
+      const found = this.tasks.get(model, task);
+      this.registered.splice(this.registered.indexOf(found), 1);
+      return found;
+    },
+  };
 
   groups: GroupScaling[] = [];
   scaling(): readonly GroupScaling[] {

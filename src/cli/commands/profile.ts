@@ -109,8 +109,12 @@ function readFrom<T>(modelsDir: string, name: string, read: () => T): T {
 function renderProfile(profile: ModelProfile): string {
   const right = (title: string) => ({ title, align: "right" }) as const;
   const ms = (us: number): string => formatNumber(us / 1000);
-  const points = profile.points.map(({ extent, batchSize, alone, busy }) => [
-    extent === null ? "" : String(extent),
+  const of = ({ extent, gamma }: Pick<ProfileFit, "extent" | "gamma">): string => String(gamma ?? extent ?? "");
+  const what = profile.points.some(({ gamma }) => gamma !== undefined) ? "gamma" : "extent";
+  const points = profile.points.map((point) => {
+    const { batchSize, alone, busy } = point;
+    return [
+    of(point),
     String(batchSize),
     ms(alone.p50Us),
     ms(alone.p90Us),
@@ -119,17 +123,19 @@ function renderProfile(profile: ModelProfile): string {
     ms(busy.p99Us),
     formatNumber(batchSize / (busy.p50Us / 1e6)),
     String(alone.runs),
-  ]);
-  const fit = ({ extent, alone, busy }: ProfileFit): string[] => {
+  ];
+  });
+  const fit = (fitted: ProfileFit): string[] => {
+    const { alone, busy } = fitted;
     const line = ({ alphaUs, betaUs, alphaSeUs, betaSeUs, r2 }: ProfileFit["alone"]): string[] => [
       `${ms(alphaUs)}${alphaSeUs === null ? "" : ` ± ${ms(alphaSeUs)}`}`,
       `${ms(betaUs)}${betaSeUs === null ? "" : ` ± ${ms(betaSeUs)}`}`,
       formatNumber(r2),
     ];
-    return [extent === null ? "" : String(extent), ...line(alone), ...line(busy)];
+    return [of(fitted), ...line(alone), ...line(busy)];
   };
-  const titles = ["extent", "batch", "alone p50 ms", "p90", "p99", "busy p50 ms", "p99", "busy rows/s", "runs"];
-  const fitTitles = ["extent", "alone alpha ms", "beta ms", "R2", "busy alpha ms", "beta ms", "R2"];
+  const titles = [what, "batch", "alone p50 ms", "p90", "p99", "busy p50 ms", "p99", "busy rows/s", "runs"];
+  const fitTitles = [what, "alone alpha ms", "beta ms", "R2", "busy alpha ms", "beta ms", "R2"];
   const note = profile.complete
     ? ""
     : "\n(the budget ended before the largest batch; larger ones follow the last slope: --budget)";

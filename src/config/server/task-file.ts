@@ -51,7 +51,7 @@ export function parseTaskFile(text: string, file: string, elastic: ElasticSpec, 
   const problems = crossChecks(data, elastic, place).map((problem) => `${file}: ${problem}`);
   if (problems.length > 0) throw new ModelFileError(problems);
   const { name, version, folder } = place;
-  const { classes, utility, slo_ms, accuracy, latency_us, images } = data;
+  const { classes, utility, slo_ms, latency_us, images } = data;
   return {
     name,
     version,
@@ -59,10 +59,16 @@ export function parseTaskFile(text: string, file: string, elastic: ElasticSpec, 
     classes,
     utility,
     sloUs: slo_ms === undefined ? null : durationUs(sloUsFromMs(slo_ms)),
-    accuracy: accuracy === undefined ? null : elastic.gammas.map((gamma) => accuracy[String(gamma)]!),
+    accuracy: accuracyOf(data, elastic),
     latencyUs: latency_us ?? null,
     images,
   };
+}
+
+/** @returns null: it is to be profiled, since it was not, or other gammas were served then. */
+function accuracyOf({ accuracy }: TaskFile, { gammas }: ElasticSpec): readonly number[] | null {
+  const known = gammas.flatMap((gamma) => accuracy?.[String(gamma)] ?? []);
+  return known.length === gammas.length ? known : null;
 }
 
 function readValid(text: string, file: string): TaskFile {
@@ -93,7 +99,7 @@ function crossChecks(data: TaskFile, elastic: ElasticSpec, { name, model }: Task
     problems.push(`gammas: must hold every gamma > 0 of the model, ${withPrompts.join(", ")}; lacks ${missing.join(", ")}`);
   if (data.accuracy !== undefined) {
     const without = gammas.filter((gamma) => data.accuracy![String(gamma)] === undefined);
-    if (without.length > 0)
+    if (without.length > 0 && data.images === 0)
       problems.push(`accuracy: must be given for each gamma of the model, ${gammas.join(", ")}; lacks ${without.join(", ")}`);
   } else if (data.images === 0) problems.push("accuracy: must be given where no profiling set is kept; was nothing");
   return problems;

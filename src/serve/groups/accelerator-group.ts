@@ -115,6 +115,19 @@ export class AcceleratorGroup {
     return this.held[accelerator]!.size === 0;
   }
 
+  /** One that takes batches and holds none, while nothing waits for the group; null: there is none. */
+  restingAccelerator(): number | null {
+    if (this.waitingUs >= 1) return null;
+    const resting = this.held.findIndex((runs, accelerator) => runs.size === 0 && this.isPresent(accelerator));
+    return resting < 0 ? null : resting;
+  }
+
+  /** Null: none takes batches. */
+  firstPresent(): number | null {
+    const first = this.presence.indexOf("present");
+    return first < 0 ? null : first;
+  }
+
   dispatched(batch: CommittedBatch): void {
     this.held[batch.accelerator]!.add(batch);
   }

@@ -31,6 +31,7 @@ import { createMethods } from "./methods.js";
 import { receptionInterceptor, receptionOf } from "./reception.js";
 import { statusOf } from "./status.js";
 import { serveStream } from "./stream.js";
+import { REGISTER_TASK_PATH, taskMethods, tasksService } from "./tasks.js";
 import { readingAll } from "./unreadable.js";
 
 export interface GrpcDoorOptions extends DoorOptions, ConnectionLimits {
@@ -46,7 +47,11 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
   const messageBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX_DEFAULT;
   const admission = new Admission(options);
   const connections = new Connections(admission, options, messageBytesMax);
-  const inference: ReadonlySet<string> = new Set([MODEL_INFER.path, MODEL_STREAM_INFER.path]);
+  const inference: ReadonlySet<string> = new Set([
+    MODEL_INFER.path,
+    MODEL_STREAM_INFER.path,
+    REGISTER_TASK_PATH,
+  ]);
   const reception = receptionInterceptor(
     connections,
     (path) => {
@@ -82,6 +87,7 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
     modelStreamInfer: (call: ServerDuplexStream<Buffer, MessagePieces>) => serveStream(context, call),
   } as UntypedServiceImplementation);
   server.addService(readingAll(healthService as unknown as ServiceDefinition), health.handlers);
+  server.addService(tasksService(), taskMethods(gateway, options, bodyPool) as unknown as UntypedServiceImplementation);
   const scaler = new ExternalScaler(gateway, options);
   server.addService(readingAll(ExternalScalerService), scaler.handlers as unknown as UntypedServiceImplementation);
   addReflection(server);

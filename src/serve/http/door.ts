@@ -20,7 +20,8 @@ import { type ExchangeContext, InferExchange } from "./exchange.js";
 import { Inflations } from "./inflation.js";
 import { announcedLength, tooLarge } from "./request-body.js";
 import { parseModelPath } from "./request-path.js";
-import { addRoutes } from "./routes.js";
+import { addRoutes, routesOf } from "./routes.js";
+import { addTaskRoutes } from "./task-routes.js";
 
 export interface HttpDoorOptions extends DoorOptions, ConnectionLimits {
   /** Milliseconds for the headers of a request to arrive; default 10 s. */
@@ -82,14 +83,16 @@ export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions)
     done();
   });
   addRoutes(app, gateway, options);
+  addTaskRoutes(routesOf(app), gateway, bodyPool, bodyBytesMax);
   // After the routes' own hooks: what they refuse takes no place.
   app.addHook("preParsing", (request, reply, payload, done) => {
     const length = announcedLength(request.raw);
-    if (length !== null && length > CONTROL_BODY_BYTES_MAX) throw tooLarge(CONTROL_BODY_BYTES_MAX, String(length));
+    const bytesMax = request.routeOptions.bodyLimit;
+    if (length !== null && length > bytesMax) throw tooLarge(bytesMax, String(length));
     if (length !== 0) {
       const place = connections.begin(reply.raw, request.raw.socket, control);
       place.enter();
-      place.grow(length ?? CONTROL_BODY_BYTES_MAX);
+      place.grow(length ?? bytesMax);
     }
     done(null, payload);
   });

@@ -13,9 +13,17 @@ type Handler = (request: FastifyRequest, reply: FastifyReply) => unknown;
 /** Refuses by the head alone, before a body is read: throws, or lets it through. */
 type Check = (request: FastifyRequest, reply: FastifyReply) => void;
 
-export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorOptions): void {
-  /** The methods given, and 405 with Allow for all others. */
-  const route = (url: string, handlers: Partial<Record<"GET" | "POST", Handler>>, check?: Check): void => {
+export type Route = (
+  url: string,
+  handlers: Partial<Record<"GET" | "POST" | "DELETE", Handler>>,
+  check?: Check,
+  /** Of a body; default the door's for what is no inference. */
+  bodyBytesMax?: number,
+) => void;
+
+/** The methods given, and 405 with Allow for all others. */
+export function routesOf(app: FastifyInstance): Route {
+  return (url, handlers, check, bodyBytesMax) => {
     const allowed = Object.keys(handlers).flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     const onRequest = (of: Check) => async (request: FastifyRequest, reply: FastifyReply) => of(request, reply);
     for (const [method, handler] of Object.entries(handlers))
@@ -24,6 +32,7 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorO
         url,
         handler,
         ...(check === undefined ? {} : { onRequest: onRequest(check) }),
+        ...(bodyBytesMax === undefined ? {} : { bodyLimit: bodyBytesMax }),
       });
     app.route({
       method: app.supportedMethods.filter((method) => !allowed.includes(method)) as HTTPMethods[],
@@ -32,6 +41,10 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorO
       handler: () => {},
     });
   };
+}
+
+export function addRoutes(app: FastifyInstance, gateway: Gateway, options: DoorOptions): void {
+  const route = routesOf(app);
   const send = (request: FastifyRequest, reply: FastifyReply, type: string, text: string): unknown => {
     reply.type(type);
     return compressed(request, reply, text);
@@ -181,12 +194,12 @@ function controlPath(request: FastifyRequest): { name: string; action: "load" | 
  * A page that a browser shows may send a POST to any address without asking, as plain text, and this server's clients
  * send no content type to tell it by. But browsers write on every POST whose page it is; programs do not.
  */
-function refuseBrowser(request: FastifyRequest): void {
+export function refuseBrowser(request: FastifyRequest): void {
   const { origin } = request.headers;
   if (origin !== undefined)
     throw new ServingError(
       "permission-denied",
-      `models are not loaded and unloaded from web pages: the request must have no header Origin, got '${origin}'`,
+      `models and their tasks are not changed from web pages: the request must have no header Origin, got '${origin}'`,
       { reason: "origin" },
     );
 }

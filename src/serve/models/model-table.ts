@@ -15,6 +15,7 @@ import { sloProblem } from "./host-limits.js";
 import type { ModelTimes } from "./model-times.js";
 import type { ServedModel } from "./served-model.js";
 import type { ServedModels } from "./served-models.js";
+import type { TaskTable } from "./tasks/task-table.js";
 
 /** Where models come from and how long they take; given by whoever knows disks and profiles. */
 export interface ModelSource {
@@ -24,6 +25,14 @@ export interface ModelSource {
   read(name: string): readonly ModelSpec[];
   /** Its profile: kept from before, or measured now on the pool, where it is loaded. */
   times(spec: ModelSpec): Promise<ModelTimes>;
+}
+
+/** Whoever keeps the tasks of elastic models. */
+export interface TaskSource {
+  /** Those on disk, bound to the workers that hold the model. @throws ServingError where that cannot be done. */
+  open(spec: ModelSpec): Promise<TaskTable>;
+  /** The model is served: tasks that are not profiled may be, beside its requests. */
+  begin(model: ServedModel): void;
 }
 
 interface Entry {
@@ -38,6 +47,8 @@ interface Entry {
 interface TimedSpec {
   readonly spec: ModelSpec;
   readonly times: ModelTimes;
+  /** Null: the model is not elastic. */
+  readonly tasks: TaskTable | null;
 }
 
 interface Work {
@@ -55,8 +66,17 @@ export class ModelTable {
   private readonly models: ServedModels;
   private readonly log: Log;
   private readonly clock: Clock;
+  private readonly tasks: TaskSource;
 
-  constructor(source: ModelSource, pool: WorkerPool, models: ServedModels, log: Log, clock: Clock) {
+  constructor(
+    source: ModelSource,
+    pool: WorkerPool,
+    models: ServedModels,
+    log: Log,
+    clock: Clock,
+    tasks: TaskSource,
+  ) {
+    this.tasks = tasks;
     this.source = source;
     this.pool = pool;
     this.models = models;
@@ -190,10 +210,12 @@ export class ModelTable {
     if (entry === undefined || before.length === 0 || before.some(({ spec }) => spec.group !== from)) return false;
     const moved = before.map(({ spec }): ModelSpec => ({ ...spec, group: to }));
     const loaded: ModelSpec[] = [];
+    const tasks: (TaskTable | null)[] = [];
     try {
       for (const spec of moved) {
         await this.pool.loadBeside(spec);
         loaded.push(spec);
+        tasks.push(await this.tasksOf(spec));
       }
     } catch (error) {
       await this.giveBack(loaded);
@@ -204,7 +226,8 @@ export class ModelTable {
       await this.giveBack(loaded);
       return false;
     }
-    entry.served = moved.map((spec, i) => this.models.add(spec, before[i]!.times, before[i]));
+    entry.served = moved.map((spec, i) => this.models.add(spec, before[i]!.times, before[i], tasks[i]));
+    for (const model of entry.served) this.tasks.begin(model);
     entry.reason = this.warning(entry.served);
     this.retire(entry, before);
     return true;
@@ -257,7 +280,8 @@ export class ModelTable {
       throw error;
     }
     const before = entry.served;
-    entry.served = timed.map(({ spec, times }) => this.models.add(spec, times));
+    entry.served = timed.map(({ spec, times, tasks }) => this.models.add(spec, times, null, tasks));
+    for (const model of entry.served) this.tasks.begin(model);
     entry.state = "READY";
     entry.reason = this.warning(entry.served);
     const loadMs = Math.round((this.clock.now() - startedAt) / 1000);
@@ -277,13 +301,18 @@ export class ModelTable {
       for (const spec of specs) {
         await this.pool.loadBeside(spec);
         loaded.push(spec);
-        timed.push({ spec, times: await this.source.times(spec) });
+        const tasks = await this.tasksOf(spec);
+        timed.push({ spec, times: await this.source.times(spec), tasks });
       }
       return timed;
     } catch (error) {
       await this.giveBack(loaded);
       throw error;
     }
+  }
+
+  private async tasksOf(spec: ModelSpec): Promise<TaskTable | null> {
+    return spec.elastic === undefined ? null : this.tasks.open(spec);
   }
 
   private async giveBack(loaded: readonly ModelSpec[]): Promise<void> {

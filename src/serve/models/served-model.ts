@@ -7,6 +7,7 @@ import type { Apps } from "./apps.js";
 import { ModelCounts } from "./model-counts.js";
 import type { ModelTimes } from "./model-times.js";
 import type { RunRatio } from "./run-ratio.js";
+import type { TaskTable } from "./tasks/task-table.js";
 
 /** Requests of one model that may share a batch: one queue of the scheduler. */
 export interface ServedQueue {
@@ -44,6 +45,8 @@ export class ServedModel {
   readonly apps: Apps;
   /** Requests of different buckets share batches. */
   readonly areSizesTogether: boolean;
+  /** Null: it is not elastic. */
+  readonly tasks: TaskTable | null;
   readonly meter: DelayMeter;
   readonly queues = new Map<string, ServedQueue>();
   /** Requests not ended; those of them that wait; bytes of all of them; batches on accelerators. */
@@ -67,7 +70,9 @@ export class ServedModel {
     apps: Apps,
     before: ServedModel | null = null,
     areSizesTogether = false,
+    tasks: TaskTable | null = null,
   ) {
+    this.tasks = tasks;
     this.counts = before?.counts ?? new ModelCounts();
     this.spec = spec;
     this.times = times;

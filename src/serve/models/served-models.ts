@@ -67,10 +67,15 @@ export class ServedModels {
   }
 
   /**
-   * @param before the same model on another group, which is about to leave.
+   * @param before the same model on another group, which is about to leave. @param tasks of an elastic model.
    * @throws ServingError invalid-argument: there is no such group.
    */
-  add(spec: ServedModel["spec"], times: ServedModel["times"], before: ServedModel | null = null): ServedModel {
+  add(
+    spec: ServedModel["spec"],
+    times: ServedModel["times"],
+    before: ServedModel | null = null,
+    tasks: ServedModel["tasks"] = null,
+  ): ServedModel {
     const group = this.groups.find((candidate) => candidate.spec.name === spec.group);
     if (group === undefined)
       throw new ServingError(
@@ -83,7 +88,7 @@ export class ServedModels {
     apps.declare(spec.apps);
     const sizes = sizesTogether(spec, plansByKind(group.spec) || this.mayTellKinds(spec, group));
     if (sizes !== null) apps.declareSizes(sizes);
-    const model = new ServedModel(spec, times, group, cells, apps, before, sizes !== null);
+    const model = new ServedModel(spec, times, group, cells, apps, before, sizes !== null, tasks);
     this.models.add(model);
     return model;
   }

@@ -3,11 +3,18 @@ import type { ServingError } from "../../wire/serving-error.js";
 import type { Sliced } from "../../wire/sliced.js";
 import type { InferCall, InferHandler } from "../gateway.js";
 import type { ServedModel } from "../models/served-model.js";
+import type { TaskTable } from "../models/tasks/task-table.js";
 import type { LiveRequests } from "./live-requests.js";
 import { shareGroup } from "./share-group.js";
 import { inputValues } from "./values/input-values.js";
 import { toClientShapes, toModelShapes } from "./values/reshape.js";
 import { validateInputs, validateOutputs } from "./values/validate-inputs.js";
+
+/** Its task is its kind, its utility its weight; the task's promise is its timeout, where it names none. */
+function ofTask(tasks: TaskTable, call: InferCall): InferCall {
+  const { traits, sloUs } = tasks.resolve(call.parameters);
+  return { ...call, traits, timeoutUs: call.timeoutUs ?? sloUs };
+}
 
 /** From a call to a request: held against its model, put into its share group, let in. Calls of doors and parts of pipelines come this way. */
 export class Entry {
@@ -30,7 +37,8 @@ export class Entry {
     validateOutputs(spec, call.outputs);
     const enter = (valueKeys: ReadonlyMap<string, string>): (() => void) => {
       const { key, extent } = shareGroup(spec, inputs, valueKeys, model.areSizesTogether);
-      const reshaped = inputs === call.inputs ? call : { ...call, inputs };
+      const named = model.tasks === null ? call : ofTask(model.tasks, call);
+      const reshaped = inputs === call.inputs ? named : { ...named, inputs };
       if (!model.areSizesTogether || extent === null)
         return this.requests.infer(model, reshaped, { key, rows, extent }, toClientShapes(spec, handler));
       const isOfSize = call.traits === undefined && call.parameters.app === undefined;

@@ -18,9 +18,9 @@ export class InFlight {
   state: "waiting" | "running" = "waiting";
   /**
    * How the client's end came: still open, a reply, an error that was no deadline, at its deadline (deserted: with nobody
-   * there to run it), or by its own wish.
+   * there to run it; withdrawn: when its task was deleted), or by its own wish.
    */
-  end: "open" | "replied" | "refused" | "deadline" | "deserted" | "cancelled" = "open";
+  end: "open" | "replied" | "refused" | "deadline" | "deserted" | "withdrawn" | "cancelled" = "open";
   dispatchedAt = -1;
   openedAt = -1;
   execStartAt = -1;
@@ -85,7 +85,7 @@ export class InFlight {
     this.close("replied", now)?.onReply(reply);
   }
 
-  refuse(error: ServingError, now: number, end: "refused" | "deadline" | "deserted"): void {
+  refuse(error: ServingError, now: number, end: "refused" | "deadline" | "deserted" | "withdrawn"): void {
     this.close(end, now)?.onError(error);
   }
 

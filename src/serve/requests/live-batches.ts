@@ -152,7 +152,10 @@ export class LiveBatches {
       execAt: record.execAt,
     };
     group.dispatched(running);
-    for (const member of members) member.batch = running;
+    for (const member of members) {
+      member.batch = running;
+      model.tasks?.hold(member.traits.kind);
+    }
     const isTooMany = this.isFull(model);
     model.batches++;
     queue.batches++;
@@ -202,8 +205,9 @@ export class LiveBatches {
     if (running.shadow !== null) return;
     this.afterAnswers();
     this.measure(running, event, now);
-    // A confined model may end its worker.
-    if (!this.confined.has(queue.model.spec.name)) profiler?.batchEnded(queue, members, now);
+    // A confined model may end its worker; and what an elastic model takes is not its requests' doing.
+    if (!this.confined.has(queue.model.spec.name) && queue.model.tasks === null)
+      profiler?.batchEnded(queue, members, now);
   }
 
   /** @param quantile of what it was expected to take, that the time of a batch of this queue is. */
@@ -278,6 +282,7 @@ export class LiveBatches {
     const { queue } = running;
     const { model } = queue;
     this.running.delete(id);
+    for (const { traits } of running.members) model.tasks?.release(traits.kind);
     model.group.settled(running);
     queue.batches--;
     model.batches--;

@@ -1,3 +1,5 @@
+import { gammaOf } from "../../config/elastic.js";
+import type { ModelSpec } from "../../config/model.js";
 import { invariant } from "../../core/invariant.js";
 import {
   DROP_BYTES_FULL,
@@ -8,6 +10,7 @@ import {
   DROPPED,
   FAIL_CAUSES,
   FAIL_NO_ACCELERATOR,
+  FAIL_TASK_DELETED,
   FAILED,
   isRefusal,
 } from "../../core/outcome.js";
@@ -15,7 +18,7 @@ import type { Clock } from "../../wire/clock/clock.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import { dropEnding, failEnding, LATE_ENDING, type Refusal } from "../endings.js";
-import type { InferCall, InferHandler } from "../gateway.js";
+import type { InferCall, InferHandler, InferReply } from "../gateway.js";
 import type { LiveScheduler } from "../live-scheduler.js";
 import type { ServedModel } from "../models/served-model.js";
 import type { ServedModels, Share } from "../models/served-models.js";
@@ -108,6 +111,7 @@ export class LiveRequests {
       throw this.refusal("scheduler-ring-full", model);
     }
     request.trace = this.tracer?.begin(call.traceparent) ?? null;
+    model.tasks?.hold(request.traits.kind);
     model.live++;
     beginWait(request);
     model.bytes += call.byteLength;
@@ -147,7 +151,7 @@ export class LiveRequests {
     return request;
   }
 
-  /** Its batch ended well: the client is answered, if it still waits. @param variant of the batch; its client is told where it is not 0. @param outputs all that the batch has. */
+  /** Its batch ended well: the client is answered, if it still waits. @param variant of the batch, which its client is told, or what it stands for. @param outputs all that the batch has. */
   executed(
     request: InFlight,
     startedAt: number,
@@ -164,7 +168,7 @@ export class LiveRequests {
     }
     const { name, version } = request.model.spec;
     const wanted = outputsFor(request.call!, outputs);
-    const parameters = variant === 0 ? NO_PARAMETERS : { variant };
+    const parameters = parametersFor(request.model.spec, variant);
     const ran = { startedAt, size: request.batchSize };
     request.reply({ model: name, version, outputs: wanted, parameters, ran }, now);
   }
@@ -180,6 +184,19 @@ export class LiveRequests {
   }
 
   // Out
+
+  /** All that waits of a kind fails: its task was deleted. What runs is answered. */
+  withdraw(of: ServedModel, kind: number): void {
+    const now = this.clock.now();
+    const ending = failEnding(FAIL_TASK_DELETED);
+    for (const request of this.slots) {
+      const { model, traits, state, isOpen, slot } = request;
+      if (model !== of || traits.kind !== kind || state !== "waiting" || !isOpen) continue;
+      request.refuse(endingError(ending, FAIL_CAUSES[FAIL_TASK_DELETED]!, request, now), now, "withdrawn");
+      this.timers.clear(slot);
+      this.scheduler.cancel(slot);
+    }
+  }
 
   private cancel(request: InFlight): void {
     if (!request.cancel(this.clock.now())) return;
@@ -230,6 +247,7 @@ export class LiveRequests {
     }
     this.countEnd(request, outcome, reason, at);
     request.forget();
+    model.tasks?.release(request.traits.kind);
     this.onEnded(model);
   }
 
@@ -247,8 +265,8 @@ export class LiveRequests {
       name = "dropped";
       why = "cancelled";
       cells.dropped[DROP_CANCELLED]!.value++;
-    } else if (outcome === FAILED || request.end === "deserted") {
-      const cause = outcome === FAILED ? reason : FAIL_NO_ACCELERATOR;
+    } else if (outcome === FAILED || request.end === "deserted" || request.end === "withdrawn") {
+      const cause = request.end === "withdrawn" ? FAIL_TASK_DELETED : outcome === FAILED ? reason : FAIL_NO_ACCELERATOR;
       name = "failed";
       why = FAIL_CAUSES[cause]!;
       cells.failed[cause]!.value++;
@@ -287,6 +305,12 @@ function endWait(request: InFlight): void {
 }
 
 const NO_PARAMETERS = Object.freeze({});
+
+/** What an answer says of how much work it is made with. */
+function parametersFor({ elastic }: ModelSpec, variant: number): InferReply["parameters"] {
+  if (elastic !== undefined) return { gamma: gammaOf(elastic, variant) };
+  return variant === 0 ? NO_PARAMETERS : { variant };
+}
 
 /** Those that this request asked for, in its order. */
 function outputsFor(call: InferCall, outputs: readonly Tensor[]): readonly Tensor[] {

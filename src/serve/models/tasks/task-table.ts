@@ -9,7 +9,7 @@ import { ServingError } from "../../../wire/serving-error.js";
 /** A version of a task that workers hold. */
 interface BoundTask {
   readonly kind: number;
-  readonly spec: TaskSpec;
+  spec: TaskSpec;
   /** Of requests that leave the utility to it. */
   readonly traits: RequestTraits;
   /** Requests and members of batches that name it. */
@@ -62,8 +62,7 @@ export class TaskTable {
   private readonly named = new Map<string, Named>();
   /** By kind; 0 is nobody's. */
   private readonly bound: (BoundTask | undefined)[] = [undefined];
-  /** A kind is held by nothing any more, and workers may forget it. */
-  onFree: () => void = () => {};
+  private readonly waiting: (() => void)[] = [];
 
   constructor(model: string, elastic: ElasticSpec) {
     this.model = model;
@@ -88,9 +87,10 @@ export class TaskTable {
     );
   }
 
-  /** Requests may name it, in place of the version before. */
-  serve(kind: number): void {
+  /** Requests may name it, in place of the version before. @param profiled what is known of it by now. */
+  serve(kind: number, profiled?: TaskSpec): void {
     const task = this.bound[kind]!;
+    task.spec = profiled ?? task.spec;
     const entry = this.entry(task.spec.name);
     const before = entry.served;
     Object.assign(entry, { served: task, reason: "" });
@@ -121,7 +121,13 @@ export class TaskTable {
   private freeIfUnused(task: BoundTask): void {
     if (!task.isLeaving || task.held > 0) return;
     this.bound[task.kind] = undefined;
-    this.onFree();
+    for (const wake of this.waiting.splice(0)) wake();
+  }
+
+  /** Resolves when nothing holds a version of this name that is served no more: workers may forget those. */
+  async unheld(name: string): Promise<void> {
+    while (this.bound.some((task) => task?.isLeaving === true && task.spec.name === name))
+      await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
   /** A request of this kind was let in, or is a member of a batch. */

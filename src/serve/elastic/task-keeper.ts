@@ -1,0 +1,241 @@
+import type { TaskSpec } from "../../config/elastic.js";
+import type { ModelSpec } from "../../config/model.js";
+import { type Clock, pause } from "../../wire/clock/clock.js";
+import { ServingError } from "../../wire/serving-error.js";
+import type { TaskRegistration } from "../gateway.js";
+import type { TaskSource } from "../models/model-table.js";
+import type { ServedModel } from "../models/served-model.js";
+import { TaskTable, type TaskView } from "../models/tasks/task-table.js";
+import type { Log } from "../observation/log.js";
+import { Turnstile } from "../workers/seats/turnstile.js";
+import type { WorkerPool } from "../workers/worker-pool.js";
+import { readTasks } from "./task-folders.js";
+import { ProfilingGivenUp, TaskProfiler } from "./task-profiler.js";
+import { readRegistration } from "./task-registration.js";
+import { nextVersion, pruneVersions, removeTask, removeVersion, saveTask, saveTaskProfile } from "./task-store.js";
+
+export interface TaskKeeperOptions {
+  readonly pool: WorkerPool;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Everything of the model that waits with this kind fails, its task deleted. */
+  readonly withdraw: (model: ServedModel, kind: number) => void;
+}
+
+/** Registrations that are looked at or profiled at once, over all models. */
+const CANDIDATES_MAX = 16;
+
+/**
+ * The tasks of all elastic models: from disk to the workers, from clients to disk, and profiled on the way.
+ *
+ * registered -> stored -> profiling -> served; or rejected, with a reason, and gone from disk. Deleted: no request may name it, what
+ * waits with it fails, and when nothing holds it workers forget it and its files go.
+ */
+export class TaskKeeper implements TaskSource {
+  private readonly options: TaskKeeperOptions;
+  private readonly profiler: TaskProfiler;
+  /** One task is profiled at a time. */
+  private readonly turnstile = new Turnstile();
+  /** Names of tasks that are being registered or deleted, by model. */
+  private readonly busy = new Set<string>();
+  private candidates = 0;
+  /** That is being profiled now. */
+  private current: { readonly task: TaskSpec; readonly ended: Promise<unknown> } | null = null;
+
+  constructor(options: TaskKeeperOptions) {
+    this.options = options;
+    this.profiler = new TaskProfiler(options.pool, options.clock);
+  }
+
+  async open(spec: ModelSpec): Promise<TaskTable> {
+    const { pool, log } = this.options;
+    const table = new TaskTable(spec.name, spec.elastic!);
+    const { tasks, problems } = readTasks(spec);
+    const kinds = tasks.flatMap(({ profiled }) => (profiled === null ? [] : [table.add(profiled)]));
+    if (kinds.length > 0) await pool.bindTasks(spec, table.bindings);
+    for (const kind of kinds) table.serve(kind);
+    for (const { candidate } of tasks) if (candidate !== null) table.candidate(candidate);
+    for (const [task, reason] of problems) {
+      log.warn({ model: spec.name, task, because: reason }, "a task cannot be served");
+      table.reject(task, reason);
+    }
+    return table;
+  }
+
+  begin(model: ServedModel): void {
+    const { tasks } = model;
+    if (tasks === null) return;
+    for (const { candidate } of tasks.view()) if (candidate !== null) this.profileBeside(model, candidate, false);
+  }
+
+  /** Whether tasks of the model may be registered. @throws ServingError as `register` before it looks at one. */
+  check(model: ServedModel): void {
+    this.changeable(model);
+  }
+
+  /** @throws ServingError not-found: the model is not elastic. */
+  list(model: ServedModel): readonly TaskView[] {
+    return this.tableOf(model).view();
+  }
+
+  /** @throws ServingError not-found */
+  view(model: ServedModel, name: string): TaskView {
+    return this.tableOf(model).viewOf(name);
+  }
+
+  /**
+   * Checks and stores a task, as the next version where there is one of its name; it is profiled afterwards, and served then.
+   *
+   * @throws ServingError what is wrong with it; resource-exhausted: there are too many; permission-denied: none may be
+   *   registered; unavailable: another registration of it is under way, or it cannot be stored.
+   */
+  async register(model: ServedModel, name: string, registration: TaskRegistration): Promise<TaskView> {
+    const table = this.changeable(model);
+    const { tasksMax } = table.elastic;
+    if (!table.has(name) && table.count >= tasksMax)
+      throw new ServingError(
+        "resource-exhausted",
+        `model '${model.spec.name}': tasks must be at most ${tasksMax} (elastic.tasks_max); was ${table.count + 1}`,
+        { reason: "tasks-full" },
+      );
+    if (this.candidates >= CANDIDATES_MAX)
+      throw new ServingError(
+        "resource-exhausted",
+        `tasks that are being registered must be at most ${CANDIDATES_MAX}; was ${this.candidates + 1}`,
+        { reason: "tasks-full", retryAfterS: 1 },
+      );
+    return this.alone(model, name, async () => {
+      const { spec } = model;
+      const draft = await readRegistration(spec, name, registration, () => pause(this.options.clock, 0));
+      const task = await saveTask(spec, draft, nextVersion(spec, name));
+      table.candidate(task);
+      this.profileBeside(model, task, true);
+      return table.viewOf(name);
+    });
+  }
+
+  /**
+   * No request may name it from now on; resolves when it is gone.
+   *
+   * @throws ServingError not-found; permission-denied; unavailable: it is being registered, or cannot be removed.
+   */
+  async remove(model: ServedModel, name: string): Promise<TaskView> {
+    const table = this.changeable(model);
+    const view = table.viewOf(name);
+    return this.alone(model, name, async () => {
+      const { spec } = model;
+      const kind = table.remove(name);
+      if (kind !== null) this.options.withdraw(model, kind);
+      if (this.current?.task === view.candidate) await this.current?.ended;
+      await table.unheld(name);
+      await this.forget(model, table);
+      await removeTask(spec, name);
+      this.options.log.info({ model: spec.name, task: name }, "a task was deleted");
+      return view;
+    });
+  }
+
+  private tableOf({ spec, tasks }: ServedModel): TaskTable {
+    if (tasks !== null) return tasks;
+    throw new ServingError("not-found", `model '${spec.name}' has no tasks: its rubato.yaml has no elastic`, {
+      reason: "not-elastic",
+    });
+  }
+
+  private changeable(model: ServedModel): TaskTable {
+    const table = this.tableOf(model);
+    const { name } = model.spec;
+    if (!table.elastic.registers)
+      throw new ServingError(
+        "permission-denied",
+        `tasks of model '${name}' are not changed by request: elastic.registration of its rubato.yaml must be true; was false`,
+        { reason: "registration" },
+      );
+    if (model.isLeaving)
+      throw new ServingError("unavailable", `model '${name}' is being unloaded`, { reason: "unloading", retryAfterS: 1 });
+    return table;
+  }
+
+  /** One change of a task at a time. */
+  private async alone<T>(model: ServedModel, name: string, change: () => Promise<T>): Promise<T> {
+    const key = JSON.stringify([model.spec.name, name]);
+    if (this.busy.has(key))
+      throw new ServingError("unavailable", `task '${name}' of model '${model.spec.name}' is being changed`, {
+        reason: "task-busy",
+        retryAfterS: 1,
+      });
+    this.busy.add(key);
+    try {
+      return await change();
+    } finally {
+      this.busy.delete(key);
+    }
+  }
+
+  /** @param isRegistered by request: where it is rejected its files go. */
+  private profileBeside(model: ServedModel, task: TaskSpec, isRegistered: boolean): void {
+    this.candidates++;
+    this.turnstile
+      .pass(() => {
+        const profiled = this.profileNow(model, task);
+        this.current = { task, ended: profiled.catch(() => {}) };
+        return profiled;
+      })
+      .catch((error: unknown) => this.rejected(model, task, error, isRegistered))
+      .finally(() => this.candidates--);
+  }
+
+  private async profileNow(model: ServedModel, task: TaskSpec): Promise<void> {
+    const { spec, tasks } = model;
+    const table = tasks!;
+    const isWanted = (): boolean => !model.isLeaving && table.candidateOf(task.name) === task;
+    if (!isWanted()) throw new ProfilingGivenUp("it is not wanted any more");
+    const kind = table.add(task);
+    try {
+      await this.options.pool.bindTasks(spec, table.bindings);
+      const { accuracy, latencyUs } = await this.profiler.profile(model, kind, task, isWanted);
+      if (!isWanted()) throw new ProfilingGivenUp("it is not wanted any more");
+      const { accuracyMin, gammas } = table.elastic;
+      if (accuracy[0]! < accuracyMin)
+        throw new ServingError(
+          "invalid-argument",
+          `accuracy at gamma 0 must be at least ${accuracyMin} (elastic.accuracy_min); was ${accuracy[0]!.toFixed(4)} of ${task.images} images`,
+        );
+      await saveTaskProfile(task, accuracy, latencyUs).catch((error: unknown) =>
+        this.options.log.warn({ model: spec.name, task: task.name, err: error }, "a task's profile could not be kept"),
+      );
+      table.serve(kind, { ...task, accuracy: gammas.map((gamma) => accuracy[gamma]!), latencyUs });
+    } catch (error) {
+      table.giveUp(kind);
+      await this.forget(model, table);
+      throw error;
+    }
+    const { name, version } = task;
+    this.options.log.info({ model: spec.name, task: name, version }, "a task is served");
+    await table.unheld(name);
+    await this.forget(model, table);
+    const inUse = new Set(table.bindings.map(({ folder }) => folder));
+    await pruneVersions(spec, task, (folder) => inUse.has(folder)).catch((error: unknown) =>
+      this.options.log.warn({ model: spec.name, task: name, err: error }, "old versions of a task could not be removed"),
+    );
+  }
+
+  private async rejected(model: ServedModel, task: TaskSpec, thrown: unknown, isRegistered: boolean): Promise<void> {
+    if (thrown instanceof ProfilingGivenUp) return;
+    const { log } = this.options;
+    const { message } = ServingError.from(thrown);
+    log.warn({ model: model.spec.name, task: task.name, version: task.version, err: thrown }, "a task was rejected");
+    if (model.tasks!.candidateOf(task.name) === task) model.tasks!.reject(task.name, message);
+    if (isRegistered)
+      await removeVersion(model.spec, task).catch((error: unknown) =>
+        log.warn({ model: model.spec.name, task: task.name, err: error }, "a rejected task could not be removed"),
+      );
+  }
+
+  /** Workers hold what the table does. A model that has been released meanwhile holds nothing. */
+  private async forget(model: ServedModel, table: TaskTable): Promise<void> {
+    await this.options.pool.bindTasks(model.spec, table.bindings).catch((error: unknown) => {
+      if (ServingError.from(error).code !== "not-found") throw error;
+    });
+  }
+}
