@@ -135,3 +135,122 @@ test("queries of both tasks at once: each has its own logits, and the gamma that
   expect(fast.json.parameters).toEqual({ gamma: -4 });
   expectLogits(fast, await reference.logits(letters, imageAt(IMAGES, 3), -4));
 });
+
+test("a task is registered over HTTP: stored whole, profiled, and served only then", async () => {
+  const bags = drawnTask("bags", 4);
+  const labels = await labelsOf(bags, 20);
+  const accepted = await register(bags, labels, { utility: 3, slo_ms: 2000 });
+  expect(accepted.status).toBe(202);
+  expect(accepted.json).toMatchObject({ model: "vit", name: "bags", state: "PROFILING", profiling_version: 1, utility: 3 });
+  const early = await query("vit", 0, { task: "bags" });
+  expect([200, 503]).toContain(early.status);
+  if (early.status === 503) expect(early.json.reason).toBe("task-profiling");
+  const task = await untilSettled("bags");
+  expect(task).toMatchObject({ state: "READY", version: 1, classes: bags.classes, utility: 3, slo_ms: 2000 });
+  expect(task.gammas.map(({ gamma }: { gamma: number }) => gamma)).toEqual([...GAMMAS]);
+  for (const { gamma, accuracy, latency_us } of task.gammas) {
+    const right = await Promise.all(labels.map((_, at) => reference.classOf(bags, imageAt(IMAGES, at), gamma)));
+    expect(accuracy).toBeCloseTo(right.filter((each, at) => each === labels[at]).length / 20, 9);
+    expect(Object.values(latency_us as object).every((us) => us > 0)).toBe(true);
+  }
+  // By the labels that gamma 0 gave.
+  expect(task.gammas[2].accuracy).toBe(1);
+  expectLogits(await query("vit", 5, { task: "bags" }), await reference.logits(bags, imageAt(IMAGES, 5), 0));
+  const stored = path.join(folder, "models", "vit", "tasks", "bags", "1");
+  expect(readdirSync(stored).sort()).toEqual([
+    "head.bin",
+    "images.bin",
+    "labels.bin",
+    "prompts-2.bin",
+    "prompts-4.bin",
+    "task.json",
+  ]);
+  expect(Object.keys(JSON.parse(readFileSync(path.join(stored, "task.json"), "utf8")).accuracy)).toHaveLength(5);
+});
+
+test("registered again it is a new version, and the old one is served until it is ready", async () => {
+  const again = drawnTask("bags", 6, 2);
+  const labels = await labelsOf(again, 16);
+  const accepted = await register(again, labels);
+  expect(accepted.json).toMatchObject({ state: "READY", version: 1, profiling_version: 2 });
+  const task = await untilSettled("bags");
+  expect(task).toMatchObject({ state: "READY", version: 2, classes: again.classes, utility: 1 });
+  expectLogits(await query("vit", 1, { task: "bags" }), await reference.logits(again, imageAt(IMAGES, 1), 0));
+  // What lies in the folder itself is version 1.
+  const shoesAgain = drawnTask("shoes", 3, 2);
+  expect((await register(shoesAgain, await labelsOf(shoesAgain, 16))).json).toMatchObject({ profiling_version: 2 });
+  expect(await untilSettled("shoes")).toMatchObject({ state: "READY", version: 2 });
+  expectLogits(await query("vit", 1, { task: "shoes" }), await reference.logits(shoesAgain, imageAt(IMAGES, 1), 0));
+});
+
+test("over gRPC: registered, listed, got, deleted; what names it afterwards is refused", async () => {
+  const client = new TasksClient(running.grpcTarget!, credentials.createInsecure());
+  const hats = drawnTask("hats", 2);
+  const labels = await labelsOf(hats, 16);
+  const tensors = taskTensors(hats, IMAGES.subarray(0, 16 * TINY.side ** 2), labels);
+  const request = ModelInferRequest.fromPartial({
+    modelName: "vit",
+    id: "hats",
+    inputs: tensors.map(({ name, datatype, shape }) => ({ name, datatype, shape: shape.map(BigInt) })),
+    rawInputContents: tensors.map(({ data }) => data),
+    parameters: { utility: { parameterChoice: { $case: "doubleParam", value: 0.25 } } },
+  });
+  const accepted = await unary<ModelInferRequest, Task>(client.registerTask, client, request);
+  expect(accepted.error).toBeNull();
+  expect(accepted.response).toMatchObject({ modelName: "vit", name: "hats", state: "PROFILING", profilingVersion: 1n });
+  await untilSettled("hats");
+  const named = { modelName: "vit", name: "hats" };
+  const got = await unary<object, Task>(client.getTask, client, named);
+  expect(got.response).toMatchObject({ state: "READY", version: 1n, utility: 0.25, classes: hats.classes });
+  expect(got.response.gammas).toHaveLength(5);
+  const listed = await unary<object, { tasks: Task[] }>(client.listTasks, client, { modelName: "vit" });
+  expect(listed.response.tasks.map(({ name }) => name)).toEqual(["bags", "hats", "letters", "shoes"]);
+  expect((await unary<object, Task>(client.deleteTask, client, named)).response).toMatchObject({ version: 1n });
+  expect(existsSync(path.join(folder, "models", "vit", "tasks", "hats"))).toBe(false);
+  for (const method of [client.getTask, client.deleteTask])
+    expect((await unary<object, Task>(method, client, named)).error).toMatchObject({
+      code: 5,
+      details: "model 'vit' has no task 'hats'; it has bags, letters, shoes",
+    });
+  const { status, json } = await query("vit", 0, { task: "hats" });
+  expect([status, json.reason]).toEqual([404, "unknown-task"]);
+  client.close();
+});
+
+test("a server that is started again serves what was registered, and profiles what was not", async () => {
+  const model = path.join(folder, "models", "vit");
+  const pens = drawnTask("pens", 3);
+  const labels = await labelsOf(pens, 16);
+  // As a server leaves it that ended while it profiled.
+  const put = putTask(model, pens, { accuracy: undefined, images: 16 });
+  writeFileSync(path.join(put, "images.bin"), Buffer.from(IMAGES.buffer, 0, 16 * TINY.side ** 2 * 4));
+  writeFileSync(path.join(put, "labels.bin"), Buffer.from(Int32Array.from(labels).buffer));
+  mkdirSync(path.join(model, "tasks", "broken"));
+  writeFileSync(path.join(model, "tasks", "broken", "task.json"), "{");
+  await running.stop(0);
+  running = await start();
+  const { json } = await ask("GET", tasksOf("vit"));
+  const seen = json.tasks.map(({ name, version }: { name: string; version: number }) => [name, version]);
+  expect(seen.filter(([name]: [string]) => name !== "pens")).toEqual([
+    ["bags", 2],
+    ["broken", 0],
+    ["letters", 1],
+    ["shoes", 2],
+  ]);
+  const broken = json.tasks.find(({ name }: { name: string }) => name === "broken");
+  expect([broken.state, broken.reason]).toEqual(["UNAVAILABLE", expect.stringContaining("vit/tasks/broken/task.json")]);
+  expect(await untilSettled("pens")).toMatchObject({ state: "READY", version: 1 });
+  const bags = drawnTask("bags", 6, 2);
+  expectLogits(await query("vit", 2, { task: "bags" }), await reference.logits(bags, imageAt(IMAGES, 2), 0));
+}, 120_000);
+
+test("tasks are changed neither by web pages nor where their owner forbids it; a wrong method says what is right", async () => {
+  const url = `${tasksOf("vit")}/letters`;
+  expect((await ask("DELETE", url, undefined, { origin: "http://elsewhere" })).json.reason).toBe("origin");
+  const closed = await ask("DELETE", `${tasksOf("fast")}/letters`);
+  expect([closed.status, closed.json.reason]).toEqual([403, "registration"]);
+  expect((await ask("GET", `${tasksOf("fast")}/letters`)).json.state).toBe("READY");
+  const wrong = await ask("PUT", url);
+  expect([wrong.status, wrong.json.reason]).toEqual([405, "method-not-allowed"]);
+  expect((await ask("GET", tasksOf("none"))).status).toBe(404);
+});
