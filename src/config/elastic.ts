@@ -147,7 +147,8 @@ export type ElasticFile = z.infer<typeof elasticSchema>;
 export function elasticProblems({ gammas, gamma }: ElasticFile): readonly string[] {
   const problems: string[] = [];
   const shown = JSON.stringify(gammas);
-  if (gammas.some((each, at) => at > 0 && each <= gammas[at - 1]!)) problems.push(`gammas: must increase; was ${shown}`);
+  if (gammas.some((each, at) => at > 0 && each <= gammas[at - 1]!))
+    problems.push(`gammas: must increase; was ${shown}`);
   if (!gammas.includes(0)) problems.push(`gammas: must hold 0; was ${shown}`);
   if (!gammas.includes(gamma)) problems.push(`gamma: must be one of gammas ${shown}; was ${gamma}`);
   return problems;

@@ -11,6 +11,7 @@ import { eagerPolicy } from "./deferred/eager.js";
 import { timeoutPolicy } from "./deferred/timeout.js";
 import { sharedWindowPolicy, type WindowDescriptor } from "./deferred/window-policy.js";
 import type { WindowRules } from "./deferred/window-queue.js";
+import { decodeElastic } from "./known-elastic.js";
 import { decodeKinds } from "./known-kinds.js";
 
 /** Policies that queues of one group may mix. */
@@ -32,11 +33,15 @@ export interface LiveQueueSpec extends QueueSpec {
 }
 
 /** A queue's rules, from the numbers that follow it in rows of events. */
-export const liveSpec = (spec: QueueSpec, numbers: Float64Array): LiveQueueSpec => ({
-  ...spec,
-  window: decodeWindow(numbers, 0),
-  ...decodeKinds(numbers.subarray(WINDOW_NUMBERS)),
-});
+export function liveSpec(spec: QueueSpec, numbers: Float64Array): LiveQueueSpec {
+  const { rest, elastic } = decodeElastic(numbers.subarray(WINDOW_NUMBERS));
+  return {
+    ...spec,
+    window: decodeWindow(numbers, 0),
+    ...decodeKinds(rest),
+    ...(elastic === undefined ? {} : { elastic }),
+  };
+}
 
 /** Every queue added must be a LiveQueueSpec. */
 export function livePolicy(): Policy {

@@ -60,7 +60,7 @@ export interface LiveSchedulerOptions {
   readonly eventLog: { readonly file: string; readonly bytesMax: number } | null;
 }
 
-export interface QueueRecord extends Pick<QueueSpec, "kinds" | "batchTime"> {
+export interface QueueRecord extends Pick<QueueSpec, "kinds" | "batchTime" | "elastic"> {
   readonly group: number;
   readonly queue: number;
   readonly sloUs: number;

@@ -251,7 +251,16 @@ export class FakeGateway implements Gateway {
     register: async (model, name, { tensors }) => {
       const gammas = [{ gamma: 0, accuracy: 0.5, latencies: [{ batchSize: 1, us: 1000 }] }];
       const classes = tensors.map((each) => each.name);
-      const task = { model, name, state: "PROFILING", reason: "", version: 0, profilingVersion: 1, gammas, classes } as const;
+      const task = {
+        model,
+        name,
+        state: "PROFILING",
+        reason: "",
+        version: 0,
+        profilingVersion: 1,
+        gammas,
+        classes,
+      } as const;
       this.registered.push({ ...task, utility: 1, sloMs: 0 });
       return this.registered.at(-1)!;
     },

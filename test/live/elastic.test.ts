@@ -70,14 +70,21 @@ interface Answer {
   readonly json: any;
 }
 
-async function ask(method: string, where: string, body?: object | Buffer, headers: Record<string, string> = {}): Promise<Answer> {
+async function ask(
+  method: string,
+  where: string,
+  body?: object | Buffer,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
   const given = body === undefined ? {} : { body: Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body) };
   const answer = await fetch(`${running.httpUrl}${where}`, { method, headers, ...given });
   return { status: answer.status, json: await answer.json() };
 }
 
 function query(model: string, image: number, parameters: object): Promise<Answer> {
-  const inputs = [{ name: "image", datatype: "FP32", shape: [1, 1, TINY.side, TINY.side], data: [...imageAt(IMAGES, image)] }];
+  const inputs = [
+    { name: "image", datatype: "FP32", shape: [1, 1, TINY.side, TINY.side], data: [...imageAt(IMAGES, image)] },
+  ];
   return ask("POST", `/v2/models/${model}/infer`, { inputs, parameters });
 }
 
@@ -141,7 +148,13 @@ test("a task is registered over HTTP: stored whole, profiled, and served only th
   const labels = await labelsOf(bags, 20);
   const accepted = await register(bags, labels, { utility: 3, slo_ms: 2000 });
   expect(accepted.status).toBe(202);
-  expect(accepted.json).toMatchObject({ model: "vit", name: "bags", state: "PROFILING", profiling_version: 1, utility: 3 });
+  expect(accepted.json).toMatchObject({
+    model: "vit",
+    name: "bags",
+    state: "PROFILING",
+    profiling_version: 1,
+    utility: 3,
+  });
   const early = await query("vit", 0, { task: "bags" });
   expect([200, 503]).toContain(early.status);
   if (early.status === 503) expect(early.json.reason).toBe("task-profiling");

@@ -44,17 +44,26 @@ export function drawnImages(count: number, seed = 1): Float32Array {
   return Float32Array.from({ length: count * PIXELS }, () => random());
 }
 
-export const imageAt = (images: Float32Array, at: number): Float32Array => images.subarray(at * PIXELS, (at + 1) * PIXELS);
+export const imageAt = (images: Float32Array, at: number): Float32Array =>
+  images.subarray(at * PIXELS, (at + 1) * PIXELS);
 
 /** Of drawn weights; every test's is the same. */
 export const tinyModel = (): Buffer => elasticModel(TINY, drawnWeights(TINY));
 
 /** @param yaml of `elastic:` beyond the gammas, and other keys of the file. */
-export function putModel(repository: string, name: string, elastic = "", yaml = "slo_ms: 5000\ntimeout_max_ms: 60000\n"): string {
+export function putModel(
+  repository: string,
+  name: string,
+  elastic = "",
+  yaml = "slo_ms: 5000\ntimeout_max_ms: 60000\n",
+): string {
   const folder = path.join(repository, name);
   mkdirSync(path.join(folder, "1"), { recursive: true });
   writeFileSync(path.join(folder, "1", "model.onnx"), tinyModel());
-  writeFileSync(path.join(folder, "rubato.yaml"), `${yaml}batch_max: 8\nelastic:\n  gammas: [${GAMMAS.join(", ")}]\n${elastic}`);
+  writeFileSync(
+    path.join(folder, "rubato.yaml"),
+    `${yaml}batch_max: 8\nelastic:\n  gammas: [${GAMMAS.join(", ")}]\n${elastic}`,
+  );
   return folder;
 }
 
@@ -84,7 +93,12 @@ export function taskTensors(task: DrawnTask, images: Float32Array, labels: reado
   });
   const count = task.classes.length;
   return [
-    { name: "classes", datatype: "BYTES", shape: [count], data: packBytes(task.classes.map((each) => Buffer.from(each))) },
+    {
+      name: "classes",
+      datatype: "BYTES",
+      shape: [count],
+      data: packBytes(task.classes.map((each) => Buffer.from(each))),
+    },
     floats("head", [width, count], task.head),
     floats("bias", [count], task.bias),
     ...[...task.prompts].map(([gamma, values]) => floats(`prompts_${gamma}`, [layers, gamma, width], values)),

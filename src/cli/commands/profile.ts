@@ -114,16 +114,16 @@ function renderProfile(profile: ModelProfile): string {
   const points = profile.points.map((point) => {
     const { batchSize, alone, busy } = point;
     return [
-    of(point),
-    String(batchSize),
-    ms(alone.p50Us),
-    ms(alone.p90Us),
-    ms(alone.p99Us),
-    ms(busy.p50Us),
-    ms(busy.p99Us),
-    formatNumber(batchSize / (busy.p50Us / 1e6)),
-    String(alone.runs),
-  ];
+      of(point),
+      String(batchSize),
+      ms(alone.p50Us),
+      ms(alone.p90Us),
+      ms(alone.p99Us),
+      ms(busy.p50Us),
+      ms(busy.p99Us),
+      formatNumber(batchSize / (busy.p50Us / 1e6)),
+      String(alone.runs),
+    ];
   });
   const fit = (fitted: ProfileFit): string[] => {
     const { alone, busy } = fitted;

@@ -157,7 +157,9 @@ export const modelFileSchema = z.strictObject({
   inputs: z.record(z.string(), input).default({}).describe("By name, what the model file does not say of an input."),
   outputs: z.record(z.string(), output).default({}).describe("By name, what the model file does not say of an output."),
   emulated: emulated.optional().describe("Times of an emulated model."),
-  elastic: elasticSchema.optional().describe("The model adds or merges tokens by batch, for tasks; see docs/elastic.md."),
+  elastic: elasticSchema
+    .optional()
+    .describe("The model adds or merges tokens by batch, for tasks; see docs/elastic.md."),
   sizes: z
     .enum(["apart", "together"])
     .optional()

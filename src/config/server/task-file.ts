@@ -17,9 +17,21 @@ export const taskFileSchema = z.strictObject({
   name: z.string().refine(isTaskName, `must be ${TASK_NAME_BOUND}`).describe("That of its folder."),
   model_version: z.string().optional().describe("Version of the model that it was made for; absent: any."),
   classes: z.array(z.string().min(1).max(CLASS_CHARS_MAX)).min(2).describe("A name for each column of the head."),
-  utility: z.number().positive().default(1).describe("What a right answer in time is worth where a request does not say."),
-  slo_ms: z.number().positive().max(86_400_000).optional().describe("The promise to its requests; default the model's."),
-  gammas: z.array(z.int().positive()).optional().describe("Those that it has prompts for: all of the model's that are > 0."),
+  utility: z
+    .number()
+    .positive()
+    .default(1)
+    .describe("What a right answer in time is worth where a request does not say."),
+  slo_ms: z
+    .number()
+    .positive()
+    .max(86_400_000)
+    .optional()
+    .describe("The promise to its requests; default the model's."),
+  gammas: z
+    .array(z.int().positive())
+    .optional()
+    .describe("Those that it has prompts for: all of the model's that are > 0."),
   accuracy: z
     .record(z.string(), z.number().min(0).max(1))
     .optional()
@@ -86,7 +98,8 @@ function crossChecks(data: TaskFile, elastic: ElasticSpec, { name, model }: Task
   if (data.name !== name) problems.push(`name: must be that of its folder, ${name}; was ${data.name}`);
   if (data.model_version !== undefined && data.model_version !== model.version)
     problems.push(`model_version: must be ${model.version}, which is served; was ${data.model_version}`);
-  if (data.classes.length > classesMax) problems.push(`classes: must be at most ${classesMax}; were ${data.classes.length}`);
+  if (data.classes.length > classesMax)
+    problems.push(`classes: must be at most ${classesMax}; were ${data.classes.length}`);
   const twice = data.classes.find((each, at) => data.classes.indexOf(each) !== at);
   if (twice !== undefined) problems.push(`classes: must differ; '${twice}' is there twice`);
   if (data.utility > utilityMax) problems.push(`utility: must be at most ${utilityMax}; was ${data.utility}`);
@@ -96,11 +109,15 @@ function crossChecks(data: TaskFile, elastic: ElasticSpec, { name, model }: Task
   const withPrompts = gammas.filter((gamma) => gamma > 0);
   const missing = data.gammas === undefined ? [] : withPrompts.filter((gamma) => !data.gammas!.includes(gamma));
   if (missing.length > 0)
-    problems.push(`gammas: must hold every gamma > 0 of the model, ${withPrompts.join(", ")}; lacks ${missing.join(", ")}`);
+    problems.push(
+      `gammas: must hold every gamma > 0 of the model, ${withPrompts.join(", ")}; lacks ${missing.join(", ")}`,
+    );
   if (data.accuracy !== undefined) {
     const without = gammas.filter((gamma) => data.accuracy![String(gamma)] === undefined);
     if (without.length > 0 && data.images === 0)
-      problems.push(`accuracy: must be given for each gamma of the model, ${gammas.join(", ")}; lacks ${without.join(", ")}`);
+      problems.push(
+        `accuracy: must be given for each gamma of the model, ${gammas.join(", ")}; lacks ${without.join(", ")}`,
+      );
   } else if (data.images === 0) problems.push("accuracy: must be given where no profiling set is kept; was nothing");
   return problems;
 }

@@ -88,7 +88,14 @@ function readVersion(spec: ModelSpec, place: TaskPlace): TaskSpec {
   const text = readSmall(folder, file, shownOf(spec, file));
   if (text === null) throw new ServingError("invalid-argument", `${shownOf(spec, file)}: no such file`);
   const task = parseTaskFile(text, shownOf(spec, file), elastic!, place);
-  for (const { name, bytes } of weightFiles(elastic!, task.classes.length)) checkFloats(spec, path.join(task.folder, name), bytes);
+  const files = weightFiles(elastic!, task.classes.length);
+  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (total > elastic!.taskBytesMax)
+    throw new ServingError(
+      "invalid-argument",
+      `${shownOf(spec, task.folder)}: its weights must be at most ${elastic!.taskBytesMax} bytes (elastic.task_mb_max); are ${total}`,
+    );
+  for (const { name, bytes } of files) checkFloats(spec, path.join(task.folder, name), bytes);
   if (task.accuracy === null) checkProfilingSet(spec, task);
   return task;
 }

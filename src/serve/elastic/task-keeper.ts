@@ -92,16 +92,17 @@ export class TaskKeeper implements TaskSource {
   async register(model: ServedModel, name: string, registration: TaskRegistration): Promise<TaskView> {
     const table = this.changeable(model);
     const { tasksMax } = table.elastic;
-    if (!table.has(name) && table.count >= tasksMax)
+    const others = table.count + this.arriving(model, table);
+    if (!table.has(name) && others >= tasksMax)
       throw new ServingError(
         "resource-exhausted",
-        `model '${model.spec.name}': tasks must be at most ${tasksMax} (elastic.tasks_max); was ${table.count + 1}`,
+        `model '${model.spec.name}': tasks must be at most ${tasksMax} (elastic.tasks_max); was ${others + 1}`,
         { reason: "tasks-full" },
       );
-    if (this.candidates >= CANDIDATES_MAX)
+    if (this.candidates + this.busy.size >= CANDIDATES_MAX)
       throw new ServingError(
         "resource-exhausted",
-        `tasks that are being registered must be at most ${CANDIDATES_MAX}; was ${this.candidates + 1}`,
+        `tasks that are being registered must be at most ${CANDIDATES_MAX}; was ${this.candidates + this.busy.size + 1}`,
         { reason: "tasks-full", retryAfterS: 1 },
       );
     return this.alone(model, name, async () => {
@@ -156,9 +157,15 @@ export class TaskKeeper implements TaskSource {
     return table;
   }
 
+  /** Names that are being looked at and that the table does not know yet. */
+  private arriving({ spec }: ServedModel, table: TaskTable): number {
+    const ofModel = `${spec.name}\n`;
+    return [...this.busy].filter((key) => key.startsWith(ofModel) && !table.has(key.slice(ofModel.length))).length;
+  }
+
   /** One change of a task at a time. */
   private async alone<T>(model: ServedModel, name: string, change: () => Promise<T>): Promise<T> {
-    const key = JSON.stringify([model.spec.name, name]);
+    const key = `${model.spec.name}\n${name}`;
     if (this.busy.has(key))
       throw new ServingError("unavailable", `task '${name}' of model '${model.spec.name}' is being changed`, {
         reason: "task-busy",

@@ -74,10 +74,10 @@ export function fitProfile(points: readonly ProfilePoint[]): ProfileFit[] {
 export const gammasOf = (points: readonly ProfilePoint[]): readonly (number | undefined)[] =>
   [...new Set(points.map(({ gamma }) => gamma))].sort((a, b) => (a ?? 0) - (b ?? 0));
 
-/** The profile of one gamma of an elastic model; of another model the profile itself. */
+/** The profile of one gamma of an elastic model; where nothing is known of it, as of models that are not elastic, the profile itself. */
 export function profileAt(profile: ModelProfile, gamma: number | undefined): ModelProfile {
   const points = profile.points.filter((point) => point.gamma === gamma);
-  return points.length === profile.points.length ? profile : { ...profile, points };
+  return points.length === 0 || points.length === profile.points.length ? profile : { ...profile, points };
 }
 
 const extentsOf = (points: readonly ProfilePoint[]): (number | null)[] =>

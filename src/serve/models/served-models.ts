@@ -10,7 +10,7 @@ import type { LiveScheduler } from "../live-scheduler.js";
 import type { Log } from "../observation/log.js";
 import type { Metrics } from "../observation/metrics.js";
 import { Apps } from "./apps.js";
-import { knownBeforehand } from "./known-beforehand.js";
+import { elasticBeforehand, knownBeforehand } from "./known-beforehand.js";
 import { RunRatio } from "./run-ratio.js";
 import { ServedModel, type ServedQueue } from "./served-model.js";
 import { sizesTogether } from "./sizes.js";
@@ -116,7 +116,7 @@ export class ServedModels {
 
   /** The queue for a request, added if it is the first of its kind; or why there can be none. */
   queueFor(model: ServedModel, share: Share): ServedQueue | Refusal {
-    const key = share.rows === 1 ? share.key : `${share.rows}*${share.key}`;
+    const key = this.keyOf(model, share);
     const known = model.queues.get(key);
     if (known !== undefined) return known;
     if (model.queues.size >= (this.options.shareGroupsMax ?? SHARE_GROUPS_MAX)) {
@@ -124,12 +124,26 @@ export class ServedModels {
       if (unused === null) return "share-groups-full";
       this.removeQueue(unused);
     }
+    this.removeOutdated(model);
     const added = this.addQueue(model, key, share);
     if (added !== null) return added;
     // The place is free once the scheduler has let go of that queue: a later request may have it.
     const unused = longestUnused(this.queuesOf(model.group));
     if (unused !== null) this.removeQueue(unused);
     return "queues-full";
+  }
+
+  /** A policy that plans by tasks has a queue for those that are served now: what waits for others ends in the one before. */
+  private keyOf({ group, tasks }: ServedModel, { rows, key }: Share): string {
+    const ofRows = rows === 1 ? key : `${rows}*${key}`;
+    return tasks === null || group.spec.policy === undefined ? ofRows : `${tasks.epoch}:${ofRows}`;
+  }
+
+  /** Queues for tasks as they were served before. */
+  private removeOutdated({ queues, group, tasks }: ServedModel): void {
+    if (tasks === null || group.spec.policy === undefined) return;
+    for (const queue of [...queues.values()])
+      if (isUnused(queue) && !queue.key.startsWith(`${tasks.epoch}:`)) this.removeQueue(queue);
   }
 
   /** Queues of the models of a group. */
@@ -171,6 +185,7 @@ export class ServedModels {
       isHeld: false,
       lastUsedAt: 0,
     };
+    const elastic = elasticBeforehand(model, rows, extent, sizeMax);
     const isAdded = this.scheduler.addQueue({
       group: model.group.index,
       queue: queue.id,
@@ -179,6 +194,7 @@ export class ServedModels {
       window: this.windowOf(spec),
       timesUs,
       ...(plansByKind(model.group.spec) || model.areSizesTogether ? knownBeforehand(model, rows, extent) : {}),
+      ...(elastic === undefined ? {} : { elastic }),
     });
     if (!isAdded) {
       this.freeQueues.push(queue.id);

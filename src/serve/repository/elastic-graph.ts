@@ -19,7 +19,9 @@ export function elasticGraph(
   for (const [name, { datatype, rank }] of Object.entries(BOUND_INPUTS)) {
     const input = header.inputs.find((value) => value.name === name);
     if (input?.datatype !== datatype || input.dims?.length !== rank)
-      problems.push(`${field}: the model file must have an input '${name}' of ${datatype} with ${rank} axes; was ${shownOf(input)}`);
+      problems.push(
+        `${field}: the model file must have an input '${name}' of ${datatype} with ${rank} axes; was ${shownOf(input)}`,
+      );
     dims.set(name, input?.dims ?? []);
   }
   const fixed = (name: string, axis: number): number => {
@@ -31,13 +33,19 @@ export function elasticGraph(
   };
   const logits = header.outputs.find((value) => value.name === LOGITS);
   if (logits?.datatype !== "FP32" || logits.dims?.length !== 2)
-    problems.push(`${field}: the model file must have an output '${LOGITS}' of FP32 with 2 axes; was ${shownOf(logits)}`);
+    problems.push(
+      `${field}: the model file must have an output '${LOGITS}' of FP32 with 2 axes; was ${shownOf(logits)}`,
+    );
   const inputs = header.inputs.filter(({ name }) => !Object.hasOwn(BOUND_INPUTS, name));
   if (inputs.length !== 1)
-    problems.push(`${field}: the model file must have one more input, for clients; has ${inputs.map(({ name }) => name).join(", ") || "none"}`);
+    problems.push(
+      `${field}: the model file must have one more input, for clients; has ${inputs.map(({ name }) => name).join(", ") || "none"}`,
+    );
   for (const { name, dims: own } of inputs)
     if (own === null || typeof own[0] === "number" || own.slice(1).some((extent) => typeof extent !== "number"))
-      problems.push(`${field}: input '${name}' must have its batch on axis 0 and numbers on the others; has [${own?.join(", ") ?? "?"}]`);
+      problems.push(
+        `${field}: input '${name}' must have its batch on axis 0 and numbers on the others; has [${own?.join(", ") ?? "?"}]`,
+      );
   const layers = fixed("prompts", 1);
   const width = fixed("prompts", 3);
   const deep = dims.get("heads")![1];

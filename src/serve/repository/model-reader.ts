@@ -170,7 +170,9 @@ class SpecReader {
         ? null
         : elasticGraph(file.elastic, header, `${fileName}: elastic`, problems);
     if (elastic !== null && versions.length > 1)
-      problems.push(`${fileName}: elastic: one version must be served, as tasks are made for it; were ${versions.join(", ")}`);
+      problems.push(
+        `${fileName}: elastic: one version must be served, as tasks are made for it; were ${versions.join(", ")}`,
+      );
     const given = elastic === null ? header : { ...header!, inputs: elastic.inputs };
     const sources: TensorSources = {
       ...this.model,

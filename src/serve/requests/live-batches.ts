@@ -221,7 +221,10 @@ export class LiveBatches {
     const { model } = queue;
     const { cells, group } = model;
     const execUs = event.finishedAt - event.startedAt;
-    queue.ratio.measured(execUs, queue.execUs[members.length]!);
+    const { length: size } = members;
+    const profiledUs =
+      running.variant === 0 ? queue.execUs[size]! : model.times.ofVariant(running.variant).us(size * queue.rows, null);
+    queue.ratio.measured(execUs, profiledUs);
     cells.batchesFinished.value++;
     cells.size.observe(members.length);
     cells.execution.observe(execUs / 1e6);

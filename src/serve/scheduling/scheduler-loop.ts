@@ -27,6 +27,7 @@ import { violated } from "../../core/invariant.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { type CommandSink, Scheduler } from "../../core/scheduler.js";
 import { PLAIN } from "../../core/tables/request-table.js";
+import { encodeElastic } from "../../policies/known-elastic.js";
 import { encodeKinds } from "../../policies/known-kinds.js";
 import { encodeWindow, liveSpec, WINDOW_NUMBERS } from "../../policies/live.js";
 import { groupPolicy } from "../../policies/registry.js";
@@ -148,7 +149,7 @@ export class SchedulerLoop implements ShadowScheduler {
   addQueue(queueRecord: QueueRecord): boolean {
     const { group, queue, sloUs, lengthMax, window, timesUs } = queueRecord;
     this.queueGroup[queue] = group;
-    const known = encodeKinds(queueRecord);
+    const known = [...encodeKinds(queueRecord), ...encodeElastic(queueRecord.elastic)];
     const ofPolicy = WINDOW_NUMBERS + known.length;
     const numbers = new Float64Array(ofPolicy + timesUs.length);
     encodeWindow(window, numbers, 0);

@@ -5,7 +5,15 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import path from "node:path";
 import type { Tensor as OrtTensor } from "onnxruntime-node";
-import { type ElasticSpec, gammaOf, HEAD_FILE, LOGITS, promptSizes, promptsFile, type TaskBinding } from "../../config/elastic.js";
+import {
+  type ElasticSpec,
+  gammaOf,
+  HEAD_FILE,
+  LOGITS,
+  promptSizes,
+  promptsFile,
+  type TaskBinding,
+} from "../../config/elastic.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
 import { ort } from "./onnx-runtime.js";

@@ -2,7 +2,14 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
-import { IMAGES_FILE, LABELS_FILE, LOGITS, type TaskBinding, type TaskTrial, type TrialResult } from "../../config/elastic.js";
+import {
+  IMAGES_FILE,
+  LABELS_FILE,
+  LOGITS,
+  type TaskBinding,
+  type TaskTrial,
+  type TrialResult,
+} from "../../config/elastic.js";
 import type { ModelSpec } from "../../config/model.js";
 import type { DurationUs, TimeUs } from "../../core/time.js";
 import { between } from "../../core/time.js";

@@ -63,6 +63,8 @@ export class TaskTable {
   /** By kind; 0 is nobody's. */
   private readonly bound: (BoundTask | undefined)[] = [undefined];
   private readonly waiting: (() => void)[] = [];
+  /** Changes with what is served: a policy is told of tasks when a queue is added. */
+  epoch = 0;
 
   constructor(model: string, elastic: ElasticSpec) {
     this.model = model;
@@ -93,6 +95,7 @@ export class TaskTable {
     task.spec = profiled ?? task.spec;
     const entry = this.entry(task.spec.name);
     const before = entry.served;
+    this.epoch++;
     Object.assign(entry, { served: task, reason: "" });
     if (entry.candidate?.version === task.spec.version) entry.candidate = null;
     if (before !== null) this.leave(before);
@@ -196,6 +199,11 @@ export class TaskTable {
   /** By kind; undefined: no task has it. */
   specOf(kind: number): TaskSpec | undefined {
     return this.bound[kind]?.spec;
+  }
+
+  /** How often answers are right, by kind and then by the index of the gamma; empty: of a kind that no task has. */
+  get accuracies(): readonly ArrayLike<number>[] {
+    return this.bound.map((task) => task?.spec.accuracy ?? []);
   }
 
   // Requests
