@@ -4,6 +4,7 @@ import { type Clock, pause, systemClock } from "../wire/clock/clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import { TaskKeeper } from "./elastic/task-keeper.js";
 import { ServedTasks } from "./elastic/task-registry.js";
+import type { Refusal } from "./endings.js";
 import type {
   Gateway,
   InferCall,
@@ -38,6 +39,8 @@ export interface ServerOptions extends LiveDriverOptions {
   readonly placement?: PlacementOptions | null;
 }
 
+/** Said by the tasks of a model, which count nothing. */
+const TASK_PROFILING: Refusal = "task-profiling";
 /** Longer than a worker takes to be replaced. */
 const LOAD_RETRY_MS = 1000;
 
@@ -144,6 +147,7 @@ export class Server implements Gateway {
 
   private refusal(call: InferCall, thrown: unknown): ServingError {
     const refusal = ServingError.from(thrown);
+    if (refusal.details.reason === TASK_PROFILING) this.countRefusal(refusal);
     const isDrop = (DROP_REASONS as readonly string[]).includes(refusal.details.reason ?? "");
     this.options.tracer?.refused(call, refusal, isDrop ? "dropped" : "refused");
     return refusal;

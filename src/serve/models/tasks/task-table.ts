@@ -112,6 +112,7 @@ export class TaskTable {
     if (entry === undefined) throw this.unknown(name);
     this.named.delete(name);
     if (entry.served === null) return null;
+    this.epoch++;
     this.leave(entry.served);
     return entry.served.kind;
   }
