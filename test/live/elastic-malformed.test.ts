@@ -48,7 +48,7 @@ interface Answer {
   readonly json: any;
 }
 
-async function post(where: string, body: BodyInit, headers: Record<string, string> = {}): Promise<Answer> {
+async function post(where: string, body: string, headers: Record<string, string> = {}): Promise<Answer> {
   const answer = await fetch(`${running.httpUrl}${where}`, { method: "POST", headers, body });
   return { status: answer.status, json: await answer.json() };
 }

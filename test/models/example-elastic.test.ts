@@ -51,7 +51,15 @@ function run(...args: string[]): Promise<{ code: number | null; text: string }> 
 }
 
 test("prints, by gamma and task, how often the model is right by the labels, and how fast", async () => {
-  const { code, text } = await run("--repository", folder, "--model", "vit", "--gammas=-4,0,4", "--count", String(COUNT));
+  const { code, text } = await run(
+    "--repository",
+    folder,
+    "--model",
+    "vit",
+    "--gammas=-4,0,4",
+    "--count",
+    String(COUNT),
+  );
   expect(text).toMatch(/^task +gamma +right +images\/s\n/);
   expect(code).toBe(0);
   const rows = text.trim().split("\n").slice(1);

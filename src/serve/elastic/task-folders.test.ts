@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { drawnTask, putModel, putTask } from "../../../test/support/elastic-repository.js";
+import { drawnTask, GAMMAS, putModel, putTask } from "../../../test/support/elastic-repository.js";
 import type { ModelSpec } from "../../config/model.js";
 import { readModel } from "../repository/model-reader.js";
 import { readTasks } from "./task-folders.js";
@@ -21,14 +21,21 @@ afterEach(() => rmSync(repository, { recursive: true, force: true }));
 
 test("a model's inputs for clients are its images alone; what the graph has is in its specification", () => {
   expect(spec.inputs.map(({ name, shape }) => [name, shape])).toEqual([["image", [-1, 1, 16, 16]]]);
-  expect(spec.elastic).toMatchObject({ gammas: [-4, -2, 0, 2, 4], gamma: 0, layers: 3, width: 16, classes: null, tasksMax: 2 });
+  expect(spec.elastic).toMatchObject({
+    gammas: [-4, -2, 0, 2, 4],
+    gamma: 0,
+    layers: 3,
+    width: 16,
+    classes: null,
+    tasksMax: 2,
+  });
 });
 
 test("a task is read: what is in the folder is version 1, and the newest that is profiled is served", () => {
   const own = putTask(folder, task, { slo_ms: 100 });
   const [read] = readTasks(spec).tasks;
   expect(read).toMatchObject({ candidate: null, profiled: { name: "bags", version: 1, utility: 2, sloUs: 100_000 } });
-  expect(read!.profiled!.accuracy).toEqual([0.86, 0.88, 0.9, 0.92, 0.94]);
+  expect(read!.profiled!.accuracy).toEqual(GAMMAS.map((gamma) => 0.9 + gamma / 100));
   // A registration that was not profiled yet.
   const next = path.join(own, "2");
   mkdirSync(next);
@@ -55,30 +62,94 @@ describe("a task that is wrong is not served, and says where and why; the others
   const wrong: readonly [string, (own: string) => void, string][] = [
     ["no JSON", (own) => writeFileSync(path.join(own, "task.json"), "{"), "vit/tasks/bags/task.json:"],
     ["an unknown key", (own) => json(own, { colour: 1 }), "colour"],
-    ["a name that is not its folder's", (own) => json(own, { name: "hats" }), "vit/tasks/bags/task.json: name: must be that of its folder, bags; was hats"],
-    ["made for another version", (own) => json(own, { model_version: "2" }), "model_version: must be 1, which is served; was 2"],
+    [
+      "a name that is not its folder's",
+      (own) => json(own, { name: "hats" }),
+      "vit/tasks/bags/task.json: name: must be that of its folder, bags; was hats",
+    ],
+    [
+      "made for another version",
+      (own) => json(own, { model_version: "2" }),
+      "model_version: must be 1, which is served; was 2",
+    ],
     ["one class", (own) => json(own, { classes: ["a"] }), "classes"],
-    ["a class twice", (own) => json(own, { classes: ["a", "b", "a", "c"] }), "classes: must differ; 'a' is there twice"],
+    [
+      "a class twice",
+      (own) => json(own, { classes: ["a", "b", "a", "c"] }),
+      "classes: must differ; 'a' is there twice",
+    ],
     ["a utility past the bound", (own) => json(own, { utility: 11 }), "utility: must be at most 10; was 11"],
-    ["an SLO past the largest timeout", (own) => json(own, { slo_ms: 60_001 }), "slo_ms: must be at most timeout_max_ms 60000; was 60001"],
-    ["prompts missing by its own word", (own) => json(own, { gammas: [2] }), "gammas: must hold every gamma > 0 of the model, 2, 4; lacks 4"],
+    [
+      "an SLO past the largest timeout",
+      (own) => json(own, { slo_ms: 60_001 }),
+      "slo_ms: must be at most timeout_max_ms 60000; was 60001",
+    ],
+    [
+      "prompts missing by its own word",
+      (own) => json(own, { gammas: [2] }),
+      "gammas: must hold every gamma > 0 of the model, 2, 4; lacks 4",
+    ],
     ["an accuracy past 1", (own) => json(own, { accuracy: { 0: 1.5 } }), "accuracy"],
-    ["a gamma without accuracy", (own) => json(own, { accuracy: { 0: 0.5 } }), "accuracy: must be given for each gamma of the model, -4, -2, 0, 2, 4; lacks -4, -2, 2, 4"],
-    ["neither accuracy nor images", (own) => json(own, { accuracy: undefined }), "accuracy: must be given where no profiling set is kept; was nothing"],
+    [
+      "a gamma without accuracy",
+      (own) => json(own, { accuracy: { 0: 0.5 } }),
+      "accuracy: must be given for each gamma of the model, -4, -2, 0, 2, 4; lacks -4, -2, 2, 4",
+    ],
+    [
+      "neither accuracy nor images",
+      (own) => json(own, { accuracy: undefined }),
+      "accuracy: must be given where no profiling set is kept; was nothing",
+    ],
     ["images past the bound", (own) => json(own, { images: 21 }), "images: must be at most 20; was 21"],
-    ["images that are not there", (own) => json(own, { accuracy: undefined, images: 2 }), "vit/tasks/bags/images.bin: no such file; must have 2048 bytes"],
-    ["no head", (own) => rmSync(path.join(own, "head.bin")), "vit/tasks/bags/head.bin: no such file; must have 272 bytes"],
-    ["a head of another length", (own) => bytes(own, "head.bin", 60), "vit/tasks/bags/head.bin: must have 272 bytes; has 240"],
-    ["a head that is no number", (own) => bytes(own, "head.bin", 68, 66, Number.NaN), "vit/tasks/bags/head.bin: element 66 must be a finite number; was NaN"],
+    [
+      "images that are not there",
+      (own) => json(own, { accuracy: undefined, images: 2 }),
+      "vit/tasks/bags/images.bin: no such file; must have 2048 bytes",
+    ],
+    [
+      "no head",
+      (own) => rmSync(path.join(own, "head.bin")),
+      "vit/tasks/bags/head.bin: no such file; must have 272 bytes",
+    ],
+    [
+      "a head of another length",
+      (own) => bytes(own, "head.bin", 60),
+      "vit/tasks/bags/head.bin: must have 272 bytes; has 240",
+    ],
+    [
+      "a head that is no number",
+      (own) => bytes(own, "head.bin", 68, 66, Number.NaN),
+      "vit/tasks/bags/head.bin: element 66 must be a finite number; was NaN",
+    ],
     ["prompts missing", (own) => rmSync(path.join(own, "prompts-4.bin")), "vit/tasks/bags/prompts-4.bin: no such file"],
-    ["prompts without end", (own) => bytes(own, "prompts-2.bin", 96, 1, Number.POSITIVE_INFINITY), "vit/tasks/bags/prompts-2.bin: element 1 must be a finite number; was Infinity"],
-    ["weights past the bound", (own) => json(own, { classes: ["a", "b", "c", "d", "e", "f", "g", "h"] }), "vit/tasks/bags: its weights must be at most 1500 bytes (elastic.task_mb_max); are 1696"],
-    ["version 1 twice", (own) => mkdirSync(path.join(own, "1")), "vit/tasks/bags: must hold version 1 once; has task.json and a folder 1"],
-    ["nothing in it", (own) => rmSync(path.join(own, "task.json")), "vit/tasks/bags: must hold task.json, or a folder of a version that does; has neither"],
-    ["weights from elsewhere", (own) => {
-      rmSync(path.join(own, "head.bin"));
-      symlinkSync("/etc/hostname", path.join(own, "head.bin"));
-    }, "vit/tasks/bags/head.bin: must stay inside"],
+    [
+      "prompts without end",
+      (own) => bytes(own, "prompts-2.bin", 96, 1, Number.POSITIVE_INFINITY),
+      "vit/tasks/bags/prompts-2.bin: element 1 must be a finite number; was Infinity",
+    ],
+    [
+      "weights past the bound",
+      (own) => json(own, { classes: ["a", "b", "c", "d", "e", "f", "g", "h"] }),
+      "vit/tasks/bags: its weights must be at most 1500 bytes (elastic.task_mb_max); are 1696",
+    ],
+    [
+      "version 1 twice",
+      (own) => mkdirSync(path.join(own, "1")),
+      "vit/tasks/bags: must hold version 1 once; has task.json and a folder 1",
+    ],
+    [
+      "nothing in it",
+      (own) => rmSync(path.join(own, "task.json")),
+      "vit/tasks/bags: must hold task.json, or a folder of a version that does; has neither",
+    ],
+    [
+      "weights from elsewhere",
+      (own) => {
+        rmSync(path.join(own, "head.bin"));
+        symlinkSync("/etc/hostname", path.join(own, "head.bin"));
+      },
+      "vit/tasks/bags/head.bin: must stay inside",
+    ],
   ];
   test.each(wrong)("%s", (_, spoil, text) => {
     spoil(putTask(folder, task));
@@ -103,7 +174,10 @@ describe("an elastic model that is wrong", () => {
     ["gammas: []", "gammas"],
     ["{ gammas: [0], gamma: 2 }", "elastic.gamma: must be one of gammas [0]; was 2"],
     ["{ gammas: [0], tasks_max: 0 }", "tasks_max"],
-    ["{ gammas: [0, 100], task_mb_max: 0.001 }", "vit/rubato.yaml: elastic.task_mb_max: must be at least 0.0192, what prompts for its gammas take; was 0.001"],
+    [
+      "{ gammas: [0, 100], task_mb_max: 0.001 }",
+      "vit/rubato.yaml: elastic.task_mb_max: must be at least 0.0192, what prompts for its gammas take; was 0.001",
+    ],
   ];
   test.each(wrong)("%s", (elastic, text) => {
     const body = elastic.startsWith("{") ? ` ${elastic}` : `\n  ${elastic}`;
@@ -115,7 +189,10 @@ describe("an elastic model that is wrong", () => {
     const yaml = readFileSync(path.join(folder, "rubato.yaml"), "utf8");
     writeFileSync(path.join(folder, "rubato.yaml"), `${yaml}apps: [mail]\n`);
     expect(() => readModel(repository, "vit")).toThrow("apps: must be absent where elastic is given");
-    writeFileSync(path.join(folder, "rubato.yaml"), "elastic: { gammas: [0] }\nemulated: { alpha_ms: 1, beta_ms: 1 }\n");
+    writeFileSync(
+      path.join(folder, "rubato.yaml"),
+      "elastic: { gammas: [0] }\nemulated: { alpha_ms: 1, beta_ms: 1 }\n",
+    );
     expect(() => readModel(repository, "vit")).toThrow("elastic: must be absent for an emulated model");
   });
 });

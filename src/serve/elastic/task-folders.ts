@@ -4,7 +4,15 @@
  */
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import path from "node:path";
-import { type ElasticSpec, HEAD_FILE, IMAGES_FILE, LABELS_FILE, promptSizes, promptsFile, type TaskSpec } from "../../config/elastic.js";
+import {
+  type ElasticSpec,
+  HEAD_FILE,
+  IMAGES_FILE,
+  LABELS_FILE,
+  promptSizes,
+  promptsFile,
+  type TaskSpec,
+} from "../../config/elastic.js";
 import type { ModelSpec } from "../../config/model.js";
 import { isTaskName, parseTaskFile, TASK_NAME_BOUND, type TaskPlace } from "../../config/server/task-file.js";
 import { ServingError } from "../../wire/serving-error.js";
@@ -37,14 +45,21 @@ export interface StoredTasks {
 /** All tasks of a model; one that is wrong does not keep the others from being served. */
 export function readTasks(spec: ModelSpec): StoredTasks {
   const root = tasksFolder(spec);
-  const names = isFolder(root) ? readdirSync(root).filter((name) => !name.startsWith(".")).sort() : [];
+  const names = isFolder(root)
+    ? readdirSync(root)
+        .filter((name) => !name.startsWith("."))
+        .sort()
+    : [];
   const tasks: StoredTask[] = [];
   const problems = new Map<string, string>();
   for (const name of names.slice(0, FOLDERS_MAX)) {
     if (!isFolder(path.join(root, name))) continue;
     try {
       if (tasks.length === spec.elastic!.tasksMax)
-        throw new ServingError("resource-exhausted", `elastic.tasks_max: must be at least ${tasks.length + 1}; was ${tasks.length}`);
+        throw new ServingError(
+          "resource-exhausted",
+          `elastic.tasks_max: must be at least ${tasks.length + 1}; was ${tasks.length}`,
+        );
       tasks.push(readTask(spec, name));
     } catch (error) {
       problems.set(name, (error as Error).message);
@@ -55,7 +70,8 @@ export function readTasks(spec: ModelSpec): StoredTasks {
 
 /** @throws ServingError, ModelFileError: what is wrong with its newest version. */
 export function readTask(spec: ModelSpec, name: string): StoredTask {
-  if (!isTaskName(name)) throw new ServingError("invalid-argument", `name of a task must be ${TASK_NAME_BOUND}; was ${name}`);
+  if (!isTaskName(name))
+    throw new ServingError("invalid-argument", `name of a task must be ${TASK_NAME_BOUND}; was ${name}`);
   let candidate: TaskSpec | null = null;
   for (const { version, folder } of versionsOf(spec, name).toReversed()) {
     const task = readVersion(spec, { name, version, folder, model: spec });
@@ -72,11 +88,17 @@ export function versionsOf(spec: ModelSpec, name: string): readonly { version: n
   const versions = numbered.map((entry) => ({ version: Number(entry), folder: path.join(folder, entry) }));
   if (isFile(path.join(folder, TASK_FILE))) {
     if (numbered.includes("1"))
-      throw new ServingError("invalid-argument", `${shownOf(spec, folder)}: must hold version 1 once; has ${TASK_FILE} and a folder 1`);
+      throw new ServingError(
+        "invalid-argument",
+        `${shownOf(spec, folder)}: must hold version 1 once; has ${TASK_FILE} and a folder 1`,
+      );
     versions.push({ version: 1, folder });
   }
   if (versions.length === 0)
-    throw new ServingError("invalid-argument", `${shownOf(spec, folder)}: must hold ${TASK_FILE}, or a folder of a version that does; has neither`);
+    throw new ServingError(
+      "invalid-argument",
+      `${shownOf(spec, folder)}: must hold ${TASK_FILE}, or a folder of a version that does; has neither`,
+    );
   return versions.sort((a, b) => a.version - b.version);
 }
 

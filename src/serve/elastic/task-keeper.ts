@@ -153,7 +153,10 @@ export class TaskKeeper implements TaskSource {
         { reason: "registration" },
       );
     if (model.isLeaving)
-      throw new ServingError("unavailable", `model '${name}' is being unloaded`, { reason: "unloading", retryAfterS: 1 });
+      throw new ServingError("unavailable", `model '${name}' is being unloaded`, {
+        reason: "unloading",
+        retryAfterS: 1,
+      });
     return table;
   }
 
@@ -223,7 +226,10 @@ export class TaskKeeper implements TaskSource {
     await this.forget(model, table);
     const inUse = new Set(table.bindings.map(({ folder }) => folder));
     await pruneVersions(spec, task, (folder) => inUse.has(folder)).catch((error: unknown) =>
-      this.options.log.warn({ model: spec.name, task: name, err: error }, "old versions of a task could not be removed"),
+      this.options.log.warn(
+        { model: spec.name, task: name, err: error },
+        "old versions of a task could not be removed",
+      ),
     );
   }
 

@@ -5,8 +5,8 @@ import { isTaskName, TASK_NAME_BOUND } from "../../config/server/task-file.js";
 import { describe, type Parameters, type ParameterValue } from "../../wire/infer-parameters.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { readBytesElements } from "../../wire/tensors/bytes-tensor.js";
-import type { TaskRegistration } from "../gateway.js";
 import { byteCountProblem, elementCount, type Tensor } from "../../wire/tensors/tensor.js";
+import type { TaskRegistration } from "../gateway.js";
 
 /** What has been checked. */
 export interface TaskDraft {
@@ -60,7 +60,10 @@ export async function readRegistration(
   if (weightBytes > elastic.taskBytesMax)
     throw invalid(`task '${name}': its weights must be at most ${elastic.taskBytesMax} bytes; were ${weightBytes}`);
   const { images, labels } = readProfilingSet(spec, given, classes.length);
-  const weights: [string, Float32Array][] = [["head", head], ["bias", bias]];
+  const weights: [string, Float32Array][] = [
+    ["head", head],
+    ["bias", bias],
+  ];
   for (const [size, values] of prompts) weights.push([promptsName(size), values]);
   if (images.datatype === "FP32") weights.push(["images", floatsOf(images)]);
   for (const [tensor, values] of weights) await checkFinite(name, tensor, values, turn);
@@ -69,10 +72,16 @@ export async function readRegistration(
 
 const promptsName = (size: number): string => `prompts_${size}`;
 
-function readParameters(spec: ModelSpec, name: string, parameters: Parameters): { utility: number; sloMs: number | null } {
+function readParameters(
+  spec: ModelSpec,
+  name: string,
+  parameters: Parameters,
+): { utility: number; sloMs: number | null } {
   const unknown = Object.keys(parameters).find((key) => !(PARAMETERS as readonly string[]).includes(key));
   if (unknown !== undefined)
-    throw invalid(`task '${name}': parameter '${unknown}' is none of utility, slo_ms; was ${describe(parameters[unknown])}`);
+    throw invalid(
+      `task '${name}': parameter '${unknown}' is none of utility, slo_ms; was ${describe(parameters[unknown])}`,
+    );
   const within = (key: string, value: ParameterValue, max: number): number => {
     if (typeof value === "number" && value > 0 && value <= max) return value;
     throw invalid(`task '${name}': parameter '${key}' must be a number in (0, ${max}]; was ${describe(value)}`);
@@ -150,7 +159,8 @@ function readClasses({ classesMax }: ElasticSpec, given: GivenTensors): readonly
   const places = new Map<string, number>();
   for (const [at, each] of classes.entries()) {
     const before = places.get(each);
-    if (before !== undefined) given.fail(`elements of tensor 'classes' must differ; ${before} and ${at} are ${describe(each)}`);
+    if (before !== undefined)
+      given.fail(`elements of tensor 'classes' must differ; ${before} and ${at} are ${describe(each)}`);
     places.set(each, at);
   }
   return classes;
@@ -185,7 +195,12 @@ function ownMemory(data: Uint8Array): ArrayBuffer {
   return Uint8Array.from(data).buffer;
 }
 
-async function checkFinite(task: string, tensor: string, values: Float32Array, turn: () => Promise<void>): Promise<void> {
+async function checkFinite(
+  task: string,
+  tensor: string,
+  values: Float32Array,
+  turn: () => Promise<void>,
+): Promise<void> {
   for (let from = 0; from < values.length; from += SLICE) {
     const to = Math.min(values.length, from + SLICE);
     for (let at = from; at < to; at++)

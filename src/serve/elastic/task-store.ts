@@ -2,13 +2,20 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
-import { HEAD_FILE, IMAGES_FILE, LABELS_FILE, promptsFile, type TaskLatency, type TaskSpec } from "../../config/elastic.js";
+import {
+  HEAD_FILE,
+  IMAGES_FILE,
+  LABELS_FILE,
+  promptsFile,
+  type TaskLatency,
+  type TaskSpec,
+} from "../../config/elastic.js";
 import type { ModelSpec } from "../../config/model.js";
 import { durationUs, sloUsFromMs } from "../../core/time.js";
 import { ServingError } from "../../wire/serving-error.js";
+import { isFolder } from "../repository/model-location.js";
 import { TASK_FILE, tasksFolder, versionsOf } from "./task-folders.js";
 import type { TaskDraft } from "./task-registration.js";
-import { isFolder } from "../repository/model-location.js";
 
 /** Versions that stay when a newer one is served: the one before it. */
 const VERSIONS_KEPT = 2;
@@ -46,7 +53,9 @@ export async function saveTask(spec: ModelSpec, draft: TaskDraft, version: numbe
   } catch (cause) {
     await rm(hidden, { recursive: true, force: true }).catch(() => {});
     const { message } = cause as Error;
-    throw new ServingError("unavailable", `task '${name}' of model '${spec.name}' cannot be stored: ${message}`, { cause });
+    throw new ServingError("unavailable", `task '${name}' of model '${spec.name}' cannot be stored: ${message}`, {
+      cause,
+    });
   }
   const sloUs = sloMs === null ? null : durationUs(sloUsFromMs(sloMs));
   return { name, version, folder, classes, utility, sloUs, accuracy: null, latencyUs: null, images: labels.length };
@@ -71,7 +80,11 @@ export async function saveTaskProfile(
 }
 
 /** Older versions than the one before this; what lies in the task's own folder, and is not of a registration, stays. @param isInUse by a worker. */
-export async function pruneVersions(spec: ModelSpec, task: TaskSpec, isInUse: (folder: string) => boolean): Promise<void> {
+export async function pruneVersions(
+  spec: ModelSpec,
+  task: TaskSpec,
+  isInUse: (folder: string) => boolean,
+): Promise<void> {
   const own = path.join(tasksFolder(spec), task.name);
   for (const { version, folder } of versionsOf(spec, task.name))
     if (version <= task.version - VERSIONS_KEPT && folder !== own && !isInUse(folder)) await removeFolder(folder);
@@ -101,7 +114,9 @@ export async function removeTask(spec: ModelSpec, name: string): Promise<void> {
     await removeFolder(folder);
   } catch (cause) {
     const { message } = cause as Error;
-    throw new ServingError("unavailable", `task '${name}' of model '${spec.name}' cannot be removed: ${message}`, { cause });
+    throw new ServingError("unavailable", `task '${name}' of model '${spec.name}' cannot be removed: ${message}`, {
+      cause,
+    });
   }
 }
 

@@ -47,11 +47,7 @@ export async function createGrpcDoor(gateway: Gateway, options: GrpcDoorOptions)
   const messageBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX_DEFAULT;
   const admission = new Admission(options);
   const connections = new Connections(admission, options, messageBytesMax);
-  const inference: ReadonlySet<string> = new Set([
-    MODEL_INFER.path,
-    MODEL_STREAM_INFER.path,
-    REGISTER_TASK_PATH,
-  ]);
+  const inference: ReadonlySet<string> = new Set([MODEL_INFER.path, MODEL_STREAM_INFER.path, REGISTER_TASK_PATH]);
   const reception = receptionInterceptor(
     connections,
     (path) => {

@@ -68,14 +68,7 @@ export class ModelTable {
   private readonly clock: Clock;
   private readonly tasks: TaskSource;
 
-  constructor(
-    source: ModelSource,
-    pool: WorkerPool,
-    models: ServedModels,
-    log: Log,
-    clock: Clock,
-    tasks: TaskSource,
-  ) {
+  constructor(source: ModelSource, pool: WorkerPool, models: ServedModels, log: Log, clock: Clock, tasks: TaskSource) {
     this.tasks = tasks;
     this.source = source;
     this.pool = pool;

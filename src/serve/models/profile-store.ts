@@ -14,7 +14,13 @@ import {
 } from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../../config/model.js";
-import { gammasOf, implausibility, type ModelProfile, PROFILE_SCHEMA, type ProfileEnvironment } from "./model-profile.js";
+import {
+  gammasOf,
+  implausibility,
+  type ModelProfile,
+  PROFILE_SCHEMA,
+  type ProfileEnvironment,
+} from "./model-profile.js";
 import { isOwn } from "./profile-folder.js";
 import { profiledExtents, profiledGammas } from "./profiler.js";
 

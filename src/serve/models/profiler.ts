@@ -210,7 +210,8 @@ export function profiledExtents(spec: ModelSpec): (number | null)[] {
 }
 
 /** Of an elastic model, ascending; [undefined] of another. */
-export const profiledGammas = ({ elastic }: ModelSpec): readonly (number | undefined)[] => elastic?.gammas ?? [undefined];
+export const profiledGammas = ({ elastic }: ModelSpec): readonly (number | undefined)[] =>
+  elastic?.gammas ?? [undefined];
 
 /** How the pool is asked to time a point of the profile. */
 export const variantAt = ({ elastic }: ModelSpec, gamma: number | undefined): number =>

@@ -21,7 +21,10 @@ test("each version has a kind; one that is served no more keeps it as long as so
   const [first, other] = [table.add(version("a", 1)), table.add(version("b", 1))];
   table.serve(first);
   table.serve(other);
-  expect(table.resolve({ task: "a" })).toEqual({ traits: { kind: 1, weight: 2, dueBy: Number.POSITIVE_INFINITY }, sloUs: null });
+  expect(table.resolve({ task: "a" })).toEqual({
+    traits: { kind: 1, weight: 2, dueBy: Number.POSITIVE_INFINITY },
+    sloUs: null,
+  });
   table.hold(first);
   const second = table.add(version("a", 2));
   expect(second).toBe(3);

@@ -217,7 +217,9 @@ export class TaskTable {
   resolve(parameters: Parameters): NamedTask {
     const { task: name, utility, app } = parameters;
     if (app !== undefined)
-      throw this.invalid(`parameter 'app' must be absent for model '${this.model}', which has tasks; was ${describe(app)}`);
+      throw this.invalid(
+        `parameter 'app' must be absent for model '${this.model}', which has tasks; was ${describe(app)}`,
+      );
     const { served } = this.find(name);
     const { traits, spec } = served;
     if (utility === undefined) return { traits, sloUs: spec.sloUs };
@@ -227,8 +229,7 @@ export class TaskTable {
   private find(name: ParameterValue | undefined): { readonly served: BoundTask } {
     if (name === undefined)
       throw this.invalid(`parameter 'task' must name a task of model '${this.model}' (${this.names()}); was nothing`);
-    if (!isTaskName(name))
-      throw this.invalid(`parameter 'task' must be ${TASK_NAME_BOUND}; was ${describe(name)}`);
+    if (!isTaskName(name)) throw this.invalid(`parameter 'task' must be ${TASK_NAME_BOUND}; was ${describe(name)}`);
     const entry = this.named.get(name);
     if (entry === undefined) throw this.unknown(name);
     const { served, candidate, reason } = entry;
