@@ -56,6 +56,7 @@ export class Server implements Gateway {
   readonly placement: Placement | null;
   readonly pipelines: PipelineTable;
   readonly tasks: ServedTasks;
+  private readonly keeper: TaskKeeper;
   private readonly entry: Entry;
   private readonly options: ServerOptions;
   private readonly clock: Clock;
@@ -75,14 +76,14 @@ export class Server implements Gateway {
       placement === undefined || placement === null
         ? null
         : new Placement(placement, pool.groups, models, this.driver.metrics.placement, log, clock);
-    const keeper = new TaskKeeper({
+    this.keeper = new TaskKeeper({
       pool,
       clock,
       log,
       withdraw: (model, kind) => this.driver.requests.withdraw(model, kind),
     });
-    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver.models, log, clock, keeper);
-    this.tasks = new ServedTasks(keeper, (model) => this.models.serving(model, ""));
+    this.models = new ModelTable(this.placement?.source ?? models, pool, this.driver.models, log, clock, this.keeper);
+    this.tasks = new ServedTasks(this.keeper, (model) => this.models.serving(model, ""));
     this.placement?.attach(this.models);
     this.entry = new Entry(this.driver.requests, clock, (call, thrown) => this.refusal(call, thrown));
     const { pipelines, onBroken } = options;
@@ -232,6 +233,7 @@ export class Server implements Gateway {
     if (this.phase === "closing" || this.phase === "closed") return;
     this.phase = "lame-duck";
     this.driver.stopProfiling();
+    this.keeper.stop();
     this.placement?.stop();
     const { clock } = this;
     const now = (): number => clock.now();

@@ -1,4 +1,5 @@
 /** An elastic model over both doors on a real worker: queries of tasks, tasks registered, replaced, deleted, restarts. */
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -55,6 +56,7 @@ beforeAll(async () => {
   for (const task of [shoes, letters]) putTask(model, task);
   const fast = putModel(path.join(folder, "models"), "fast", "  gamma: -4\n  registration: false\n");
   putTask(fast, letters);
+  putModel(path.join(folder, "models"), "strict", "  accuracy_min: 0.9\n");
   reference = await Reference.create();
   running = await start();
 }, 120_000);
@@ -105,15 +107,20 @@ function registration(tensors: readonly Tensor[], parameters: object = {}): [Buf
   ];
 }
 
-async function register(task: DrawnTask, labels: readonly number[], parameters: object = {}): Promise<Answer> {
+async function register(
+  task: DrawnTask,
+  labels: readonly number[],
+  parameters: object = {},
+  model = "vit",
+): Promise<Answer> {
   const images = IMAGES.subarray(0, labels.length * TINY.side ** 2);
   const [body, headers] = registration(taskTensors(task, images, labels), parameters);
-  return ask("POST", `${tasksOf("vit")}/${task.name}`, body, headers);
+  return ask("POST", `${tasksOf(model)}/${task.name}`, body, headers);
 }
 
-async function untilSettled(task: string): Promise<Answer["json"]> {
+async function untilSettled(task: string, model = "vit"): Promise<Answer["json"]> {
   for (;;) {
-    const { json } = await ask("GET", `${tasksOf("vit")}/${task}`);
+    const { json } = await ask("GET", `${tasksOf(model)}/${task}`);
     if (json.profiling_version === undefined) return json;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -124,6 +131,7 @@ const labelsOf = (task: DrawnTask, count: number): Promise<number[]> =>
   Promise.all(Array.from({ length: count }, (_, at) => reference.classOf(task, imageAt(IMAGES, at), 0)));
 
 function expectLogits(answer: Answer, expected: readonly number[]): void {
+  expect([answer.status, answer.json.error]).toEqual([200, undefined]);
   const logits = answer.json.outputs.find((output: { name: string }) => output.name === "logits");
   expect(logits.shape).toEqual([1, expected.length]);
   for (const [at, value] of expected.entries()) expect(logits.data[at]).toBeCloseTo(value, 4);
@@ -240,11 +248,13 @@ test("a server that is started again serves what was registered, and profiles wh
   writeFileSync(path.join(put, "labels.bin"), Buffer.from(Int32Array.from(labels).buffer));
   mkdirSync(path.join(model, "tasks", "broken"));
   writeFileSync(path.join(model, "tasks", "broken", "task.json"), "{");
+  const ties = drawnTask("ties", 3);
+  await register(ties, await labelsOf(ties, 24));
   await running.stop(0);
   running = await start();
   const { json } = await ask("GET", tasksOf("vit"));
   const seen = json.tasks.map(({ name, version }: { name: string; version: number }) => [name, version]);
-  expect(seen.filter(([name]: [string]) => name !== "pens")).toEqual([
+  expect(seen.filter(([name]: [string]) => name !== "pens" && name !== "ties")).toEqual([
     ["bags", 2],
     ["broken", 0],
     ["letters", 1],
@@ -252,7 +262,7 @@ test("a server that is started again serves what was registered, and profiles wh
   ]);
   const broken = json.tasks.find(({ name }: { name: string }) => name === "broken");
   expect([broken.state, broken.reason]).toEqual(["UNAVAILABLE", expect.stringContaining("vit/tasks/broken/task.json")]);
-  expect(await untilSettled("pens")).toMatchObject({ state: "READY", version: 1 });
+  for (const name of ["pens", "ties"]) expect(await untilSettled(name)).toMatchObject({ state: "READY", version: 1 });
   const bags = drawnTask("bags", 6, 2);
   expectLogits(await query("vit", 2, { task: "bags" }), await reference.logits(bags, imageAt(IMAGES, 2), 0));
 }, 120_000);
@@ -267,3 +277,59 @@ test("tasks are changed neither by web pages nor where their owner forbids it; a
   expect([wrong.status, wrong.json.reason]).toEqual([405, "method-not-allowed"]);
   expect((await ask("GET", tasksOf("none"))).status).toBe(404);
 });
+
+test("a task that is wrong too often is rejected with the reason, and nothing of it stays; right, it is served", async () => {
+  const caps = drawnTask("caps", 3);
+  const labels = await labelsOf(caps, 16);
+  const wrong = labels.map((label, at) => (at < 4 ? (label + 1) % 3 : label));
+  expect((await register(caps, wrong, {}, "strict")).status).toBe(202);
+  const rejected = await untilSettled("caps", "strict");
+  const reason = "accuracy at gamma 0 must be at least 0.9 (elastic.accuracy_min); was 0.7500 of 16 images";
+  expect(rejected).toMatchObject({ state: "UNAVAILABLE", version: 0, reason });
+  const { status, json } = await query("strict", 0, { task: "caps" });
+  expect([status, json.error]).toEqual([404, `task 'caps' of model 'strict' is not served: ${reason}`]);
+  await register(caps, labels, {}, "strict");
+  expect(await untilSettled("caps", "strict")).toMatchObject({ state: "READY", version: 1 });
+});
+
+test("while tasks come, change and go, every query of others is answered as if nothing happened", async () => {
+  const belts = drawnTask("belts", 3);
+  const labels = await labelsOf(belts, 16);
+  const expected = await reference.logits(letters, imageAt(IMAGES, 7), 0);
+  let isOver = false;
+  let asked = 0;
+  const asking = Array.from({ length: 3 }, async () => {
+    for (; !isOver; asked++) expectLogits(await query("vit", 7, { task: "letters" }), expected);
+  });
+  for (let round = 0; round < 2; round++) {
+    for (let version = 1; version <= 2; version++) {
+      expect((await register(belts, labels)).status).toBe(202);
+      expect(await untilSettled("belts")).toMatchObject({ state: "READY", version });
+    }
+    expect((await ask("DELETE", `${tasksOf("vit")}/belts`)).status).toBe(200);
+  }
+  isOver = true;
+  await Promise.all(asking);
+  expect(asked).toBeGreaterThan(0);
+}, 120_000);
+
+test("a worker that is replaced has the tasks that were registered before", async () => {
+  const children = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(process.pid)])
+    .toString()
+    .split("\n");
+  const pid = Number(
+    children
+      .find((line) => line.includes("rubato-worker onnx"))!
+      .trim()
+      .split(" ")[0],
+  );
+  process.kill(pid, "SIGKILL");
+  const bags = drawnTask("bags", 6, 2);
+  const expected = await reference.logits(bags, imageAt(IMAGES, 4), 0);
+  for (;;) {
+    const answer = await query("vit", 4, { task: "bags" });
+    if (answer.status === 503 || answer.status === 504) continue;
+    expectLogits(answer, expected);
+    break;
+  }
+}, 120_000);

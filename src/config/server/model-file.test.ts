@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { elasticSchema } from "../elastic.js";
 import { modelFileSchema, parseModelFile } from "./model-file.js";
 
 const parse = (text: string) => parseModelFile(text, "m/rubato.yaml");
@@ -53,8 +54,21 @@ describe("rubato.yaml", () => {
     expect(parse(JSON.stringify(given))).toEqual(given);
     const emulated = { platform: "rubato_emulated", emulated: { alpha_ms: 1, beta_ms: 5 } };
     expect(parse(JSON.stringify(emulated))).toMatchObject(emulated);
+    const elastic = {
+      gammas: [-2, 0, 2],
+      gamma: 2,
+      tasks_max: 3,
+      classes_max: 10,
+      task_mb_max: 1,
+      images_max: 100,
+      utility_max: 5,
+      accuracy_min: 0.5,
+      registration: false,
+    };
+    expect(parse(JSON.stringify({ elastic }))).toMatchObject({ elastic });
+    expect(Object.keys(elasticSchema.shape).sort()).toEqual(Object.keys(elastic).sort());
     // Nobody adds a key without one line above.
-    expect(Object.keys(modelFileSchema.shape).sort()).toEqual(Object.keys({ ...given, emulated }).sort());
+    expect(Object.keys(modelFileSchema.shape).sort()).toEqual(Object.keys({ ...given, emulated, elastic }).sort());
     expect(Object.keys(modelFileSchema.shape.inputs.unwrap().valueType.shape).sort()).toEqual(
       Object.keys({ ...given.inputs.ids, ...given.inputs.rate }).sort(),
     );

@@ -24,6 +24,9 @@ export interface TaskKeeperOptions {
 
 /** Registrations that are looked at or profiled at once, over all models. */
 const CANDIDATES_MAX = 16;
+/** Profiling that its worker did not live to end is tried again, after a pause longer than a worker takes to be replaced. */
+const ATTEMPTS = 5;
+const RETRY_US = 2_000_000;
 
 /**
  * The tasks of all elastic models: from disk to the workers, from clients to disk, and profiled on the way.
@@ -39,6 +42,7 @@ export class TaskKeeper implements TaskSource {
   /** Names of tasks that are being registered or deleted, by model. */
   private readonly busy = new Set<string>();
   private candidates = 0;
+  private isStopped = false;
   /** That is being profiled now. */
   private current: { readonly task: TaskSpec; readonly ended: Promise<unknown> } | null = null;
 
@@ -66,6 +70,11 @@ export class TaskKeeper implements TaskSource {
     const { tasks } = model;
     if (tasks === null) return;
     for (const { candidate } of tasks.view()) if (candidate !== null) this.profileBeside(model, candidate, false);
+  }
+
+  /** The server ends, and its workers: what is not profiled is when it is started again. */
+  stop(): void {
+    this.isStopped = true;
   }
 
   /** Whether tasks of the model may be registered. @throws ServingError as `register` before it looks at one. */
@@ -183,7 +192,7 @@ export class TaskKeeper implements TaskSource {
   }
 
   /** @param isRegistered by request: where it is rejected its files go. */
-  private profileBeside(model: ServedModel, task: TaskSpec, isRegistered: boolean): void {
+  private profileBeside(model: ServedModel, task: TaskSpec, isRegistered: boolean, attempt = 1): void {
     this.candidates++;
     this.turnstile
       .pass(() => {
@@ -191,14 +200,39 @@ export class TaskKeeper implements TaskSource {
         this.current = { task, ended: profiled.catch(() => {}) };
         return profiled;
       })
-      .catch((error: unknown) => this.rejected(model, task, error, isRegistered))
+      .catch((error: unknown) => {
+        if (error instanceof ProfilingGivenUp || this.isStopped) return;
+        if (ServingError.from(error).code !== "unavailable") return this.rejected(model, task, error, isRegistered);
+        return this.profileAgain(model, task, error, isRegistered, attempt);
+      })
       .finally(() => this.candidates--);
+  }
+
+  /** A worker ended, which says nothing of the task: it stays on disk, whatever becomes of it now. */
+  private async profileAgain(
+    model: ServedModel,
+    task: TaskSpec,
+    thrown: unknown,
+    isRegistered: boolean,
+    attempt: number,
+  ): Promise<void> {
+    if (attempt < ATTEMPTS) {
+      await pause(this.options.clock, RETRY_US);
+      if (!this.isStopped) this.profileBeside(model, task, isRegistered, attempt + 1);
+      return;
+    }
+    const { message } = ServingError.from(thrown);
+    if (model.tasks!.candidateOf(task.name) === task)
+      model.tasks!.reject(
+        task.name,
+        `it could not be profiled, and will be when the model is loaded again: ${message}`,
+      );
   }
 
   private async profileNow(model: ServedModel, task: TaskSpec): Promise<void> {
     const { spec, tasks } = model;
     const table = tasks!;
-    const isWanted = (): boolean => !model.isLeaving && table.candidateOf(task.name) === task;
+    const isWanted = (): boolean => !this.isStopped && !model.isLeaving && table.candidateOf(task.name) === task;
     if (!isWanted()) throw new ProfilingGivenUp("it is not wanted any more");
     const kind = table.add(task);
     try {
@@ -217,32 +251,41 @@ export class TaskKeeper implements TaskSource {
       table.serve(kind, { ...task, accuracy: gammas.map((gamma) => accuracy[gamma]!), latencyUs });
     } catch (error) {
       table.giveUp(kind);
-      await this.forget(model, table);
+      await this.forget(model, table).catch(() => {});
       throw error;
     }
-    const { name, version } = task;
-    this.options.log.info({ model: spec.name, task: name, version }, "a task is served");
-    await table.unheld(name);
-    await this.forget(model, table);
-    const inUse = new Set(table.bindings.map(({ folder }) => folder));
-    await pruneVersions(spec, task, (folder) => inUse.has(folder)).catch((error: unknown) =>
+    this.options.log.info({ model: spec.name, task: task.name, version: task.version }, "a task is served");
+    await this.forgetOlder(model, task);
+  }
+
+  /** What was served before it, when nothing holds that any more. */
+  private async forgetOlder(model: ServedModel, task: TaskSpec): Promise<void> {
+    const { spec } = model;
+    const table = model.tasks!;
+    const { name } = task;
+    try {
+      await table.unheld(name);
+      await this.forget(model, table);
+      const inUse = new Set(table.bindings.map(({ folder }) => folder));
+      await pruneVersions(spec, task, (folder) => inUse.has(folder));
+    } catch (error) {
       this.options.log.warn(
         { model: spec.name, task: name, err: error },
         "old versions of a task could not be removed",
-      ),
-    );
+      );
+    }
   }
 
   private async rejected(model: ServedModel, task: TaskSpec, thrown: unknown, isRegistered: boolean): Promise<void> {
-    if (thrown instanceof ProfilingGivenUp) return;
     const { log } = this.options;
     const { message } = ServingError.from(thrown);
     log.warn({ model: model.spec.name, task: task.name, version: task.version, err: thrown }, "a task was rejected");
-    if (model.tasks!.candidateOf(task.name) === task) model.tasks!.reject(task.name, message);
+    // Said when it is gone: whoever registers it again meets nothing of it.
     if (isRegistered)
       await removeVersion(model.spec, task).catch((error: unknown) =>
         log.warn({ model: model.spec.name, task: task.name, err: error }, "a rejected task could not be removed"),
       );
+    if (model.tasks!.candidateOf(task.name) === task) model.tasks!.reject(task.name, message);
   }
 
   /** Workers hold what the table does. A model that has been released meanwhile holds nothing. */
