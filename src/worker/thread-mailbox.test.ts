@@ -25,8 +25,8 @@ test("small runs travel in shared memory, large ones and the rest by the port, e
     // The runtime takes no shared memory.
     expect(message.payload.buffer).toBeInstanceOf(ArrayBuffer);
     expect(message.payload.byteOffset).toBe(0);
-    sender.post({ kind: "time", variant: 0, rows: bytes, extent: null, runs: 1 });
-    expect(receiver.next()).toEqual({ kind: "time", rows: bytes, extent: null, runs: 1 });
+    sender.post({ kind: "time", rows: bytes, extent: null, runs: 1, variant: 2 });
+    expect(receiver.next()).toEqual({ kind: "time", rows: bytes, extent: null, runs: 1, variant: 2 });
   }
 });
 
