@@ -13,7 +13,7 @@ export const isTaskName = (name: unknown): name is string => typeof name === "st
 
 const CLASS_CHARS_MAX = 256;
 
-export const taskFileSchema = z.strictObject({
+const taskFileSchema = z.strictObject({
   name: z.string().refine(isTaskName, `must be ${TASK_NAME_BOUND}`).describe("That of its folder."),
   model_version: z.string().optional().describe("Version of the model that it was made for; absent: any."),
   classes: z.array(z.string().min(1).max(CLASS_CHARS_MAX)).min(2).describe("A name for each column of the head."),
@@ -44,10 +44,7 @@ export const taskFileSchema = z.strictObject({
   notes: z.unknown().optional().describe("Anything that its author wants to keep with it."),
 });
 
-export type TaskFile = z.infer<typeof taskFileSchema>;
-
-/** Longer is not a description of a task. */
-export const TASK_FILE_BYTES_MAX = 4 * 1024 * 1024;
+type TaskFile = z.infer<typeof taskFileSchema>;
 
 export interface TaskPlace {
   readonly name: string;

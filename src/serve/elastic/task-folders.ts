@@ -36,7 +36,7 @@ export interface StoredTask {
   readonly candidate: TaskSpec | null;
 }
 
-export interface StoredTasks {
+interface StoredTasks {
   readonly tasks: readonly StoredTask[];
   /** What is wrong with those that cannot be served, by name. */
   readonly problems: ReadonlyMap<string, string>;
@@ -69,7 +69,7 @@ export function readTasks(spec: ModelSpec): StoredTasks {
 }
 
 /** @throws ServingError, ModelFileError: what is wrong with its newest version. */
-export function readTask(spec: ModelSpec, name: string): StoredTask {
+function readTask(spec: ModelSpec, name: string): StoredTask {
   if (!isTaskName(name))
     throw new ServingError("invalid-argument", `name of a task must be ${TASK_NAME_BOUND}; was ${name}`);
   let candidate: TaskSpec | null = null;
@@ -123,7 +123,7 @@ function readVersion(spec: ModelSpec, place: TaskPlace): TaskSpec {
 }
 
 /** Files of a task's weights, and what each is long. */
-export function weightFiles(elastic: ElasticSpec, classes: number): readonly { name: string; bytes: number }[] {
+function weightFiles(elastic: ElasticSpec, classes: number): readonly { name: string; bytes: number }[] {
   const { layers, width } = elastic;
   return [
     { name: HEAD_FILE, bytes: 4 * (width + 1) * classes },
@@ -132,7 +132,7 @@ export function weightFiles(elastic: ElasticSpec, classes: number): readonly { n
 }
 
 /** Elements of one image of a profiling set. */
-export const imageBytes = ({ inputs }: ModelSpec): number =>
+const imageBytes = ({ inputs }: ModelSpec): number =>
   elementCount(inputs[0]!.shape.slice(1)) * DATATYPES[inputs[0]!.datatype as Datatype];
 
 function checkProfilingSet(spec: ModelSpec, task: TaskSpec): void {
@@ -170,7 +170,7 @@ function checkFloats(spec: ModelSpec, file: string, bytes: number): void {
   }
 }
 
-export function firstNotFinite(values: Float32Array): { readonly index: number; readonly value: number } | null {
+function firstNotFinite(values: Float32Array): { readonly index: number; readonly value: number } | null {
   const index = values.findIndex((value) => !Number.isFinite(value));
   return index < 0 ? null : { index, value: values[index]! };
 }

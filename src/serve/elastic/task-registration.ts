@@ -25,8 +25,10 @@ export interface TaskDraft {
 }
 
 /** Fewer say nothing of how often a task is right. */
-export const IMAGES_MIN = 16;
+const IMAGES_MIN = 16;
 const CLASS_CHARS_MAX = 256;
+/** Of all names together, with their lengths: written as JSON they fit a task.json. */
+const CLASSES_BYTES_MAX = 128 * 1024;
 /** Looked at before others have a turn, elements. */
 const SLICE = 1 << 18;
 
@@ -144,6 +146,8 @@ function readClasses({ classesMax }: ElasticSpec, given: GivenTensors): readonly
   const [count = 0] = tensor.shape;
   if (count < 2 || count > classesMax)
     given.fail(`tensor 'classes' must have 2 to ${classesMax} elements, as '${LOGITS}' has columns; has ${count}`);
+  if (tensor.data.byteLength > CLASSES_BYTES_MAX)
+    given.fail(`tensor 'classes' must be at most ${CLASSES_BYTES_MAX} bytes; was ${tensor.data.byteLength}`);
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const classes = readBytesElements("classes", tensor.data, count).map((element, at) => {
     try {

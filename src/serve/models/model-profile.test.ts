@@ -4,6 +4,7 @@ import path from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { emulatedSpec, modelSpec, padded, tensorSpec } from "../../../test/support/specs.js";
+import type { ElasticSpec } from "../../config/elastic.js";
 import { fitLine } from "./linear-fit.js";
 import {
   fitProfile,
@@ -13,6 +14,7 @@ import {
   type ProfilePoint,
   profileOfEmulated,
 } from "./model-profile.js";
+import { ModelTimes } from "./model-times.js";
 import { loadProfile, saveProfile } from "./profile-store.js";
 
 const point = (extent: number | null, batchSize: number, us: number): ProfilePoint => {
@@ -100,6 +102,37 @@ describe("table", () => {
   });
 });
 
+describe("an elastic model", () => {
+  const at = (gamma: number, ...us: number[]): ProfilePoint[] =>
+    us.map((each, index) => ({ ...point(null, 2 ** index, each), gamma }));
+  const points = [...at(-2, 100, 150, 250), ...at(0, 200, 300, 500), ...at(2, 900, 1500, 2700)];
+  const elastic = { gammas: [-2, 0, 2], gamma: 2 } as unknown as ElasticSpec;
+  const spec = { ...modelSpec({ name: "m", batchSizeMax: 4 }), elastic };
+
+  test("has the times of each gamma apart, and by default those that batches run with", () => {
+    const times = new ModelTimes(spec, profile(4, points));
+    const table = (variant: number): number[] => [...times.ofVariant(variant).table(1, null, 4)];
+    expect([1, 2, 3].map(table)).toEqual([
+      [200, 300, 400, 500],
+      [400, 600, 800, 1000],
+      [1800, 3000, 4200, 5400],
+    ]);
+    expect(table(0)).toEqual(table(3));
+    expect(fitProfile(points).map(({ gamma, alone }) => [gamma, Math.round(alone.alphaUs)])).toEqual([
+      [-2, 50],
+      [0, 100],
+      [2, 600],
+    ]);
+  });
+
+  test("is not implausible because gammas differ, only where one does within itself", () => {
+    expect(implausibility(profile(4, points))).toBeNull();
+    expect(implausibility(profile(4, [...at(-2, 100, 150), ...at(0, 200, 90_000)]))).toBe(
+      "a batch of 2 at gamma 0 takes 450.00 times as long as one of 1",
+    );
+  });
+});
+
 describe("store", () => {
   let folder: string;
   beforeAll(() => {
@@ -124,6 +157,8 @@ describe("store", () => {
     expect(loadProfile({ ...spec(), batchSizeMax: 8 }, environment, null)?.staleness).toBe("batch_max was 4 and is 8");
     const bucketed = { ...spec(), inputs: [tensorSpec("x", "FP32", [-1, -1], { variable: padded(1, [8]) })] };
     expect(loadProfile(bucketed, environment, null)?.staleness).toBe("extents was  and is 8");
+    const elastic = { gammas: [-2, 0] } as unknown as ElasticSpec;
+    expect(loadProfile({ ...spec(), elastic }, environment, null)?.staleness).toBe("gammas was  and is -2,0");
   });
 
   test("goes to the cache where the model's folder cannot be written", () => {

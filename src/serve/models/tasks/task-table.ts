@@ -197,11 +197,6 @@ export class TaskTable {
     return { model: this.model, name, state, reason, task: served?.spec ?? null, candidate };
   }
 
-  /** By kind; undefined: no task has it. */
-  specOf(kind: number): TaskSpec | undefined {
-    return this.bound[kind]?.spec;
-  }
-
   /** How often answers are right, by kind and then by the index of the gamma; empty: of a kind that no task has. */
   get accuracies(): readonly ArrayLike<number>[] {
     return this.bound.map((task) => task?.spec.accuracy ?? []);
