@@ -170,7 +170,8 @@ describe("RequestTable and BatchTable", () => {
             else {
               expect(live.has(handle)).toBe(false);
               expect(traitsOf(table, handle)).toEqual([0, 1, tag / 4, 0, 0]);
-              if (tag % 3 > 0) table.describe(handle, { kind: tag % 7, weight: tag / 16, dueBy: 0, headStartUs: tag % 4 }, tag / 8);
+              if (tag % 3 > 0)
+                table.describe(handle, { kind: tag % 7, weight: tag / 16, dueBy: 0, headStartUs: tag % 4 }, tag / 8);
               if (tag % 5 === 0) table.setPart(handle, tag % 11);
               expect([table.retries[handle], table.next[handle], table.queue[handle]]).toEqual([0, -1, 3]);
               table.retries[handle] = 1;

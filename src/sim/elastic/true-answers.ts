@@ -14,7 +14,7 @@ import { Draws, pick } from "../draws.js";
 export class TrueAnswers {
   /** By model; null: it is not elastic. */
   private readonly models: readonly (ModelAnswers | null)[];
-  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY };
+  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
 
   /** @returns null where no model is elastic. */
   static of(scenario: ExpandedScenario, seed: number): TrueAnswers | null {

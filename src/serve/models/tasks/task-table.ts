@@ -77,7 +77,7 @@ export class TaskTable {
   add(spec: TaskSpec): number {
     const free = this.bound.indexOf(undefined, 1);
     const kind = free < 0 ? this.bound.length : free;
-    const traits = Object.freeze({ kind, weight: spec.utility, dueBy: Number.POSITIVE_INFINITY });
+    const traits = Object.freeze({ kind, weight: spec.utility, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 });
     this.bound[kind] = { kind, spec, traits, held: 0, isLeaving: false };
     return kind;
   }
