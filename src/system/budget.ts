@@ -135,7 +135,9 @@ export class Budgets {
   private reserveUs: Float64Array = new Float64Array(0);
   private reserveAfterUs: Float64Array = new Float64Array(0);
   /** By module; 0: none before it runs on its accelerators. */
-  private headStarts: Float64Array;
+  private readonly headStarts: Float64Array;
+  /** By module: its accelerators began a run of a module before it while the request was elsewhere; 0: it comes straight from one of those. */
+  private readonly interludeUs: Float64Array;
   /** staggered: accelerator time of a part, as measured; NaN: not yet. */
   private readonly eachUs: Float64Array;
   private readonly reserved: PartWork;
@@ -151,11 +153,12 @@ export class Budgets {
     this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
     this.reserved = new PartWork(pipeline, (module, count, beside) =>
       this.headStarts[module]! > 0 && times.togetherUs !== undefined
-        ? this.times.togetherUs!(module, count, beside, this.eachUs[module]!)
+        ? this.interludeUs[module]! + this.times.togetherUs!(module, count, beside, this.eachUs[module]!)
         : this.togetherUs(module, count, this.reserveUs[module]!),
     );
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
     this.headStarts = new Float64Array(pipeline.modules.length);
+    this.interludeUs = new Float64Array(pipeline.modules.length);
     this.eachUs = new Float64Array(pipeline.modules.length).fill(Number.NaN);
     const { rule, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
@@ -300,21 +303,22 @@ export class Budgets {
     this.reserveAfterUs = this.reserved.along("subs");
     const { groupOf } = times;
     if (groupOf === undefined) return;
-    this.headStarts = this.headStartsBy(groupOf);
+    this.rankBy(groupOf);
+    this.reserved.forget();
     this.reserveAfterUs = this.reserved.along("subs");
   }
 
-  private headStartsBy(groupOf: (module: number) => number): Float64Array {
-    const { pipeline, reserveUs, reserveAfterUs } = this;
+  private rankBy(groupOf: (module: number) => number): void {
+    const { pipeline, reserveUs, reserveAfterUs, leastOwnUs, headStarts, interludeUs } = this;
     const before: Set<number>[] = pipeline.modules.map(() => new Set());
-    const starts = new Float64Array(before.length);
     for (const module of pipeline.order) {
-      for (const pre of pipeline.pres[module]!) for (const each of [...before[pre]!, pre]) before[module]!.add(each);
-      for (const earlier of before[module]!)
-        if (groupOf(earlier) === groupOf(module))
-          starts[module] = Math.max(starts[module]!, reserveUs[earlier]! + reserveAfterUs[earlier]!);
+      const pres = pipeline.pres[module]!;
+      for (const pre of pres) for (const each of [...before[pre]!, pre]) before[module]!.add(each);
+      const earlier = [...before[module]!].filter((each) => groupOf(each) === groupOf(module));
+      const isElsewhere = pres.some((pre) => groupOf(pre) !== groupOf(module));
+      headStarts[module] = Math.max(0, ...earlier.map((each) => reserveUs[each]! + reserveAfterUs[each]!));
+      interludeUs[module] = isElsewhere ? Math.max(0, ...earlier.map((each) => leastOwnUs[each]!)) : 0;
     }
-    return starts;
   }
 
   /** How many parts fan-outs make of late, and what parts take. */

@@ -90,6 +90,16 @@ describe("budget: staggered, modules on the same accelerators", () => {
     expect(on([0, 1, 2])).toEqual([0, 0, 0]);
   });
 
+  it("keep a run of an earlier one for when a request comes back from elsewhere: they began another one's meanwhile", () => {
+    const due = (groups: readonly number[]): number => {
+      const times = { ...TIMES, groupOf: (module: number) => groups[module]!, togetherUs: () => 30_000 };
+      return SLO_US - new Budgets(CHAIN, "staggered", times, SLO_US).dueBy(0, 0, SLO_US, 0);
+    };
+    expect(due([0, 0, 0])).toBe(30_000 + 30_000);
+    expect(due([0, 1, 0])).toBe(40_000 + 10_000 + 30_000);
+    expect(due([0, 1, 1])).toBe(40_000 + 30_000);
+  });
+
   it("under other rules they do not", () => {
     const budgets = new Budgets(CHAIN, "share", { ...TIMES, groupOf: () => 0 }, SLO_US);
     expect([0, 1, 2].map((module) => budgets.headStartUs(module))).toEqual([0, 0, 0]);
