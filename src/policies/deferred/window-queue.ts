@@ -90,8 +90,6 @@ export class WindowQueue implements Queue {
   private largest = 1;
   /** Live default: a model that gains nothing by batching is not kept waiting, and nobody is dropped for a larger batch. */
   private readonly isVain: boolean;
-  /** Offers open when one more request could no longer join, and nothing moves that. */
-  private isFrontrun = true;
   /** Batch that `gather` found: the earliest `size` of pending behind those set aside; 0 = none. */
   private size = 0;
   /** Heads before that batch, set aside: they are given up when it leaves without them (`deferred+`; 0 otherwise). */
@@ -368,8 +366,7 @@ export class WindowQueue implements Queue {
     this.network = network;
     this.decisionUs = network.decisionUs ?? 0;
     this.aheadUs = this.decisionUs;
-    const { opens, drop, slackUs } = this.options;
-    this.isFrontrun = opens === "frontrun" && !this.isVain && this.plus === null;
+    const { drop, slackUs } = this.options;
     planned.plan(this.spec.latency.execUs, accelerators.fastestScale, network, slackUs, drop === "expired");
     this.target = this.computeTarget();
     const { sloUs } = this.spec;
@@ -437,7 +434,8 @@ export class WindowQueue implements Queue {
   }
 
   private opensAt(size: number, at: number, deadline: number): number {
-    if (!this.isFrontrun) return this.opensByRule(size, at, deadline);
+    if (this.plus !== null || this.options.opens !== "frontrun" || this.isVain)
+      return this.opensByRule(size, at, deadline);
     return this.isClosed(size) ? at : deadline - this.planned.joinUs(size);
   }
 

@@ -22,7 +22,7 @@ test("each version has a kind; one that is served no more keeps it as long as so
   table.serve(first);
   table.serve(other);
   expect(table.resolve({ task: "a" })).toEqual({
-    traits: { kind: 1, weight: 2, dueBy: Number.POSITIVE_INFINITY },
+    traits: { kind: 1, weight: 2, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 },
     sloUs: null,
   });
   table.hold(first);
