@@ -26,20 +26,24 @@ export class DeadlineQueue {
   }
 
   deadlineAt(index: number): number {
-    return this.cells[2 * ((index + this.head) & this.mask)]!;
+    return this.cells[2 * ((this.head + index) & this.mask)]!;
   }
 
   handleAt(index: number): RequestHandle {
-    return this.cells[2 * ((index + this.head) & this.mask) + 1]!;
+    return this.cells[2 * ((this.head + index) & this.mask) + 1]!;
   }
 
   push(handle: RequestHandle, deadline: number): void {
     if (this.count > this.mask) this.grow();
+    const { cells, mask, head } = this;
     let at = this.count++;
-    if (at > 0 && this.deadlineAt(at - 1) > deadline) at = this.placeFor(deadline);
-    const cell = 2 * ((this.head + at) & this.mask);
-    this.cells[cell] = deadline;
-    this.cells[cell + 1] = handle;
+    while (at > 0 && cells[2 * ((head + at - 1) & mask)]! > deadline) {
+      this.move(at - 1, at);
+      at--;
+    }
+    const cell = 2 * ((head + at) & mask);
+    cells[cell] = deadline;
+    cells[cell + 1] = handle;
   }
 
   /** Removes the `n` earliest. */
@@ -77,13 +81,6 @@ export class DeadlineQueue {
       else high = middle;
     }
     return low;
-  }
-
-  /** Moves all that are due later one place back. @returns the place that is free then. */
-  private placeFor(deadline: number): number {
-    let at = this.count - 1;
-    for (; at > 0 && this.deadlineAt(at - 1) > deadline; at--) this.move(at - 1, at);
-    return at;
   }
 
   private move(from: number, to: number): void {

@@ -3,12 +3,11 @@ import { DISPATCHED, type RequestHandle, type RequestTable } from "../core/table
 
 /** Takes the `size` earliest out of a queue, dispatched and chained as the members of a batch. @returns the first. */
 export function linkFront(pending: DeadlineQueue, size: number, requests: RequestTable): RequestHandle {
-  const { state, next } = requests;
   let following = -1;
   for (let index = size - 1; index >= 0; index--) {
     const handle = pending.handleAt(index);
-    state[handle] = DISPATCHED;
-    next[handle] = following;
+    requests.state[handle] = DISPATCHED;
+    requests.next[handle] = following;
     following = handle;
   }
   pending.removeFront(size);

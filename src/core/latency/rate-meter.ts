@@ -28,10 +28,7 @@ export class RateMeter {
 
   /** Ends samples up to `at`. @returns true when at least one ended. */
   advance(at: number): boolean {
-    return at < this.sampleEndsAt ? false : this.endSamples(at);
-  }
-
-  private endSamples(at: number): boolean {
+    if (at < this.sampleEndsAt) return false;
     if (Number.isNaN(this.sampleEndsAt)) {
       this.sampleEndsAt = at + SAMPLE_US;
       return false;

@@ -130,19 +130,15 @@ export class RankArbiter implements Arbiter {
     const mayLeaveIdle = offers.mayLeaveIdle[key] === 1;
     const isDue = mayLeaveIdle && this.reserve.isLight(key);
     const askAt = isDue ? at : offers.opensAt[key]! - offers.leadUs[key]!;
-    if (this.open.size > 0 && this.staysOpen(key, askAt, at)) return;
+    if (this.open.size > 0) {
+      if (askAt <= at && this.open.has(key)) {
+        this.stand(key);
+        return;
+      }
+      this.open.remove(key);
+    }
     this.waiting.set(key, mayLeaveIdle && askAt > at && this.nothingPresses(at) ? at : askAt);
     this.planLook(at);
-  }
-
-  /** @returns false: it is not open, or no longer. */
-  private staysOpen(key: QueueKey, askAt: number, at: number): boolean {
-    if (askAt <= at && this.open.has(key)) {
-      this.stand(key);
-      return true;
-    }
-    this.open.remove(key);
-    return false;
   }
 
   available(id: AcceleratorId, at: number): void {
@@ -171,15 +167,11 @@ export class RankArbiter implements Arbiter {
   }
 
   get nextWakeAt(): number {
-    let wakeAt = this.nextOpensAt();
-    if (this.held.size > 0) wakeAt = Math.min(wakeAt, this.held.topPriority());
-    if (this.open.size > 0) return this.idle.size > 0 ? Number.NEGATIVE_INFINITY : this.nextOfOpenAt(wakeAt);
-    return this.idleDispatch && this.isLookNeeded() ? Math.min(wakeAt, this.lookAt) : wakeAt;
-  }
-
-  /** Or when the first open offer runs out, or may be granted the next accelerator ahead. */
-  private nextOfOpenAt(wakeAt: number): number {
-    return Math.min(wakeAt, this.expiresAt(), this.aheadAt());
+    const changesAt = this.held.size === 0 ? this.nextOpensAt() : Math.min(this.nextOpensAt(), this.held.topPriority());
+    if (this.open.size === 0)
+      return this.idleDispatch && this.isLookNeeded() ? Math.min(changesAt, this.lookAt) : changesAt;
+    if (this.idle.size > 0) return Number.NEGATIVE_INFINITY;
+    return Math.min(changesAt, this.expiresAt(), this.aheadAt());
   }
 
   wake(at: number): void {

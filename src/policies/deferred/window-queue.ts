@@ -15,7 +15,6 @@ import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../core/tables/request-table.js";
 import { BatchTimes } from "../batch-times.js";
-import { PlannedTimes } from "../planned-times.js";
 import type { Retries } from "../retries.js";
 import { WaitingRequests } from "../waiting-requests.js";
 import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";
@@ -99,7 +98,11 @@ export class WindowQueue implements Queue {
   private readonly core: QueueView;
   private options: Omit<WindowQueueOptions, "plus">;
   private readonly sizeMax: number;
-  private readonly planned: PlannedTimes;
+  /** l(b) on the fastest accelerator present, and with the delays before it: what every plan but a grant's is made with. */
+  private readonly fastUs: Float64Array;
+  private readonly planUs: Float64Array;
+  /** The two of each size beside each other: what every arrival asks, in one line of memory. */
+  private readonly pairs: Float64Array;
   /** What the plan was made from. */
   private plannedScale = 0;
   private plannedVersion = 0;
@@ -133,7 +136,9 @@ export class WindowQueue implements Queue {
     this.rehearsal = rehearsal;
     if (rehearsal !== null) this.batchEnded = (batch, _startAt, endAt) => rehearsal.ended(key, batch, endAt);
     core.offers.mayLeaveIdle[key] = options.idleDispatch ? 1 : 0;
-    this.planned = new PlannedTimes(this.sizeMax);
+    this.fastUs = new Float64Array(this.sizeMax + 2);
+    this.planUs = new Float64Array(this.sizeMax + 2);
+    this.pairs = new Float64Array(2 * (this.sizeMax + 2));
     this.target = 1;
     this.isVain = options.idleDispatch && options.opens === "frontrun" && savingOf(spec.latency.execUs) < SAVING_MIN;
     this.plan();
@@ -196,24 +201,15 @@ export class WindowQueue implements Queue {
 
   refreshDemand(at: number): void {
     if (this.recent === null) return;
-    this.core.offers.demand[this.key] = (this.recent.perUs(at) * this.planned.execUs(this.target)) / this.target;
+    this.core.offers.demand[this.key] = (this.recent.perUs(at) * this.fastUs[this.target]!) / this.target;
   }
 
   refresh(at: number): void {
-    if (this.solo.length > 0) this.refreshSolo(at);
-    else {
-      this.gather(at);
-      this.publish(at);
-    }
-    this.core.offerChanged(this.key, at);
-  }
-
-  /** Some came back to run alone: they go first. */
-  private refreshSolo(at: number): void {
-    this.solo.dropLate(this.endOf(1, at), at);
+    if (this.solo.length > 0) this.solo.dropLate(this.endOf(1, at), at);
     this.gather(at);
     if (this.solo.length > 0) this.publishSolo(at);
     else this.publish(at);
+    this.core.offerChanged(this.key, at);
   }
 
   planChanged(at: number): void {
@@ -244,7 +240,7 @@ export class WindowQueue implements Queue {
       : this.withinLimit(this.sizeFor(at, freeAt, scale, times.sizeMaxOn(accelerator)), scale);
     const startAt = this.startOf(size, at, freeAt);
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
-    const opensAt = retry || isDue ? at : this.opensAt(size, at, this.deadline);
+    const opensAt = retry || isDue ? at : this.opensAt(size, at);
     const isIdleDispatch = this.recent !== null && opensAt > startAt;
     const isEarly = this.isTooEarly(opensAt, startAt + this.decisionUs);
     this.aheadUs = this.decisionUs;
@@ -264,24 +260,26 @@ export class WindowQueue implements Queue {
 
   /** Finds the batch (`size`) at the front of pending, having dropped whom the rule gives up. Plans with the fastest accelerator. */
   private gather(at: number): void {
-    const { pending } = this;
-    const whole = Math.min(pending.length, this.sizeMax);
+    const { pending, options } = this;
+    const count = pending.length;
     this.aside = 0;
     this.plus?.follow();
-    if (whole === 0 || pending.deadlineAt(0) >= this.endOf(whole, at)) this.size = whole;
-    else this.gatherInTime(at);
-  }
-
-  /** The same where the first would be late in a batch of as many as wait. */
-  private gatherInTime(at: number): void {
-    const { pending, options, sizeMax } = this;
-    const count = pending.length;
+    if (count === 0) {
+      this.size = 0;
+      return;
+    }
+    const { sizeMax } = this;
     if (options.drop === "expired") {
       this.dropFront(pending.firstNotBefore(this.startOf(1, at, at)), 1, at);
       this.size = Math.max(
         Math.min(1, pending.length),
         this.largestBy(pending.length === 0 ? 0 : pending.deadlineAt(0), at, pending.length, 0),
       );
+      return;
+    }
+    const whole = Math.min(count, sizeMax);
+    if (pending.deadlineAt(0) >= this.endOf(whole, at)) {
+      this.size = whole;
       return;
     }
     let base = 1;
@@ -321,18 +319,11 @@ export class WindowQueue implements Queue {
     const { plus, pending, aside, sizeMax } = this;
     if (plus === null || this.size === 0 || this.size === sizeMax) return false;
     const isHeldWhole = this.size === pending.length - aside;
-    if (isHeldWhole && (aside === 0 || this.isTooEarly(this.opensAt(this.size, at, this.deadline), at))) return false;
+    if (isHeldWhole && (aside === 0 || this.isTooEarly(this.opensAt(this.size, at), at))) return false;
     const { perUs } = this.rate;
     if (!(perUs > 0)) return false;
-    const { planned, target } = this;
-    const outlook = {
-      planUs: planned.endTable,
-      sizeMax,
-      sloUs: this.spec.sloUs,
-      ratePerUs: perUs,
-      target,
-      ...plus.waits,
-    };
+    const { planUs, target } = this;
+    const outlook = { planUs, sizeMax, sloUs: this.spec.sloUs, ratePerUs: perUs, target, ...plus.waits };
     const sizeOf = (index: number): number => this.largestBy(pending.deadlineAt(index), at, pending.length - index, 1);
     this.aside = plus.headsToGiveUp(pending, granted, aside, at, outlook, sizeOf);
     if (this.aside === aside) return false;
@@ -349,33 +340,39 @@ export class WindowQueue implements Queue {
 
   /** Planned end of a batch of `size` that starts as soon as it can after `at`. */
   private endOf(size: number, at: number): number {
-    return at + this.planned.endUs(size) + this.aheadUs;
+    return at + this.pairs[2 * size + 1]! + this.aheadUs;
   }
 
-  /** What the batch that `gather` found must reach: the earliest deadline in it. */
-  private get deadline(): number {
-    return this.pending.deadlineAt(this.aside);
+  /** How long before its start a batch of `size` must be handed over: as BatchTimes says, from the delays of the plan (hot path). */
+  private leadUs(size: number): number {
+    const { network } = this;
+    return network.controlUs + size * network.dataUsPerRequest;
   }
 
   private plan(): void {
     const { accelerators } = this.core;
-    const { planned } = this;
+    const { execUs } = this.spec.latency;
     const network = this.core.delaysOf(this.key);
     this.plannedScale = accelerators.fastestScale;
     this.plannedVersion = this.spec.latency.version;
     this.network = network;
     this.decisionUs = network.decisionUs ?? 0;
     this.aheadUs = this.decisionUs;
-    const { drop, slackUs } = this.options;
-    planned.plan(this.spec.latency.execUs, accelerators.fastestScale, network, slackUs, drop === "expired");
+    for (let size = 1; size <= this.sizeMax + 1; size++) {
+      this.fastUs[size] = Math.ceil(execUs[size]! * accelerators.fastestScale);
+      this.planUs[size] =
+        this.fastUs[size]! + network.controlUs + size * network.dataUsPerRequest + this.options.slackUs;
+      this.pairs[2 * size] = this.fastUs[size]!;
+      this.pairs[2 * size + 1] = this.planUs[size]!;
+    }
     this.target = this.computeTarget();
     const { sloUs } = this.spec;
-    this.plus?.mayTake(planned.execUs(1), sloUs);
+    this.plus?.mayTake(this.fastUs[1]!, sloUs);
     const { offers } = this.core;
-    offers.aloneUs[this.key] = planned.execUs(1);
+    offers.aloneUs[this.key] = this.fastUs[1]!;
     offers.slackUs[this.key] =
-      this.options.isolation && drop !== "expired"
-        ? Math.max(0, sloUs - network.responseUs - planned.endUs(1))
+      this.options.isolation && this.options.drop !== "expired"
+        ? Math.max(0, sloUs - network.responseUs - this.planUs[1]!)
         : Number.POSITIVE_INFINITY;
   }
 
@@ -396,7 +393,7 @@ export class WindowQueue implements Queue {
     if (this.size === 0) return 0;
     const sizeMax = Math.min(most, this.size);
     if (scale <= this.core.accelerators.fastestScale && freeAt <= at) return sizeMax;
-    const { deadline } = this;
+    const deadline = this.pending.deadlineAt(this.aside);
     let size = sizeMax;
     while (size > 0 && this.endOn(size, at, freeAt, scale) > deadline) size--;
     if (size > 0 || this.options.drop !== "expired") return size;
@@ -426,58 +423,53 @@ export class WindowQueue implements Queue {
   }
 
   private startOf(size: number, at: number, freeAt: number): number {
-    return Math.max(at + this.planned.leadUs(size), freeAt);
+    return Math.max(at + this.leadUs(size), freeAt);
   }
 
   private endOn(size: number, at: number, freeAt: number, scale: number): number {
     return this.startOf(size, at, freeAt) + this.times.execUs(size, scale);
   }
 
-  private opensAt(size: number, at: number, deadline: number): number {
-    if (this.plus !== null || this.options.opens !== "frontrun" || this.isVain)
-      return this.opensByRule(size, at, deadline);
-    return this.isClosed(size) ? at : deadline - this.planned.joinUs(size);
-  }
-
-  private opensByRule(size: number, at: number, deadline: number): number {
-    const { options, planned, plus } = this;
-    if (this.isVain || options.opens === "eager" || plus?.isEnough(size)) return at;
-    if (plus?.handsOn === true && this.isPart(this.aside)) return at;
+  private opensAt(size: number, at: number): number {
+    if (size === 0) return at;
+    const { options } = this;
+    if (options.opens === "eager" || this.isVain || this.plus?.isEnough(size)) return at;
+    if (this.plus?.handsOn === true && this.isPart(this.aside)) return at;
     if (options.opens === "timeout")
-      return Math.min(this.earliestArrival(size) + options.timeoutUs, deadline - planned.closeUs(size));
-    if (this.isClosed(size)) return at;
-    return deadline - planned.joinUs(size) - (plus?.opensBoostUs(size, this.target) ?? 0);
+      return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
+    if (size === this.sizeMax || size < this.pending.length - this.aside) return at;
+    // One more request would need its data moved too.
+    const joinUs = options.slackUs + this.pairs[2 * size + 2]! + this.network.dataUsPerRequest;
+    return this.pending.deadlineAt(this.aside) - joinUs - (this.plus?.opensBoostUs(size, this.target) ?? 0);
   }
 
-  /** Nobody can join: it is full, or some wait that it cannot hold. */
-  private isClosed(size: number): boolean {
-    return size === this.sizeMax || size < this.pending.length - this.aside;
+  /** Latest start of execution. The rule "expired" gives up a head that cannot begin alone, so it holds a larger batch until then. */
+  private latestAt(size: number): number {
+    const deadline = this.pending.deadlineAt(this.aside);
+    return this.options.drop === "expired"
+      ? deadline + this.leadUs(size) - this.leadUs(1)
+      : deadline - this.options.slackUs - this.pairs[2 * size]!;
   }
 
   private publish(at: number): void {
     const { offers } = this.core;
-    const { key, size, plus, planned } = this;
+    const { key, size } = this;
     offers.size[key] = size;
     if (size === 0) return;
-    const { deadline } = this;
-    const leadUs = planned.leadUs(size) + this.decisionUs;
-    const latestAt = deadline - planned.closeUs(size);
-    offers.opensAt[key] = Math.max(at + leadUs, this.opensAt(size, at, deadline));
+    const lead = this.leadUs(size) + this.decisionUs;
+    const latestAt = this.latestAt(size);
+    const execUs = this.pairs[2 * size]!;
+    offers.opensAt[key] = Math.max(at + lead, Math.min(this.opensAt(size, at), latestAt));
     offers.latestAt[key] = latestAt;
-    offers.leadUs[key] = leadUs;
-    offers.rank[key] = latestAt - (plus === null ? 0 : plus.boostUs) - this.headStartUs;
-    offers.execUs[key] = planned.execUs(size);
+    offers.leadUs[key] = lead;
+    offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0) - this.headStartUs;
+    // It stays 0 where no part of `deferred+` ever was.
+    if (this.parts !== null)
+      offers.earlyExecUs[key] = this.plus === null ? 0 : this.plus.earlyUnitUs(size, execUs, this.fastUs[size + 1]!);
+    offers.execUs[key] = execUs;
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;
-    offers.more[key] = behind === 0 ? 0 : Math.floor(behind / this.sizeMax);
-    // It stays 0 where no part of `deferred+` ever was.
-    if (this.parts !== null) this.publishEarly(size);
-  }
-
-  private publishEarly(size: number): void {
-    const { planned, plus } = this;
-    this.core.offers.earlyExecUs[this.key] =
-      plus === null ? 0 : plus.earlyUnitUs(size, planned.execUs(size), planned.execUs(size + 1));
+    offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
   }
 
   /** Of its head. */
@@ -489,14 +481,14 @@ export class WindowQueue implements Queue {
   private publishSolo(at: number): void {
     const { offers } = this.core;
     const { key } = this;
-    const lead = this.planned.leadUs(1) + this.decisionUs;
+    const lead = this.leadUs(1) + this.decisionUs;
     offers.size[key] = 1;
     offers.opensAt[key] = at + lead;
-    offers.latestAt[key] = this.solo.dueAt - this.planned.execUs(1);
+    offers.latestAt[key] = this.solo.dueAt - this.fastUs[1]!;
     offers.leadUs[key] = lead;
     offers.rank[key] = offers.latestAt[key]!;
     offers.earlyExecUs[key] = 0;
-    offers.execUs[key] = this.planned.execUs(1);
+    offers.execUs[key] = this.fastUs[1]!;
     offers.more[key] = 0;
   }
 
@@ -531,9 +523,9 @@ export class WindowQueue implements Queue {
     // Where the arbiter is elsewhere, a request waits for word of its offer to get there, and of the grant to come back.
     const budgetUs = this.spec.sloUs - network.controlUs - network.responseUs - 2 * this.decisionUs;
     const { perUs } = this.rate;
-    const size = targetSize(this.planned.execTable, this.spec.sloUs, budgetUs, network.dataUsPerRequest, perUs);
+    const size = targetSize(this.fastUs, this.spec.sloUs, budgetUs, network.dataUsPerRequest, perUs);
     this.largest = size;
-    return this.plus === null ? size : this.plus.target(this.planned.execTable, size, perUs, this.rate.dispersion);
+    return this.plus === null ? size : this.plus.target(this.fastUs, size, perUs, this.rate.dispersion);
   }
 }
 
