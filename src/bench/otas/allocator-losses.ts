@@ -5,7 +5,7 @@ import { Frontier } from "../../policies/otas/allocation/frontier.js";
 import { TokenAdaptation } from "../../policies/otas/allocation/token-adaptation.js";
 import { stream } from "../../sim/random.js";
 import type { BenchResult } from "../bench-result.js";
-import { digestOf } from "./digest.js";
+import { digestOf } from "../digest.js";
 import { NINE_GAMMAS } from "./elastic-profile.js";
 import { randomQueue } from "./random-queue.js";
 

@@ -1,7 +1,8 @@
 /** What a good engineer tries first: the earliest deadlines that can be in time, and a gamma by how many wait. */
 import { NOT_EXECUTED } from "../../policies/otas/allocation/allocation.js";
+import { BATCH_MAX } from "../../reproduce/otas/vision-transformer.js";
 import type { ElasticLoad } from "./elastic-load.js";
-import { BATCH_MAX, type ElasticProfile } from "./elastic-profile.js";
+import type { ElasticProfile } from "./elastic-profile.js";
 import type { Contender } from "./one-accelerator.js";
 
 export class EarliestFirst implements Contender {

@@ -3,11 +3,13 @@
 import { mean, tInterval95 } from "../../measure/statistics.js";
 import { Frontier } from "../../policies/otas/allocation/frontier.js";
 import { TokenAdaptation } from "../../policies/otas/allocation/token-adaptation.js";
+import { limitsByTable } from "../../policies/otas/planners/rate-limits.js";
+import { GAMMAS } from "../../reproduce/otas/vision-transformer.js";
 import type { BenchResult } from "../bench-result.js";
-import { digestOf } from "./digest.js";
+import { digestOf } from "../digest.js";
 import { EarliestFirst } from "./earliest-first.js";
 import { bursts, type ElasticLoad, elasticLoad, synthetic } from "./elastic-load.js";
-import { ElasticProfile, GAMMAS } from "./elastic-profile.js";
+import { ElasticProfile } from "./elastic-profile.js";
 import { type Contender, type Earned, serve } from "./one-accelerator.js";
 import { BATCHES_MAX, OtasContender, type OtasSetting } from "./otas-contender.js";
 import { RegroupedContender, type RegroupedSetting } from "./regrouped-contender.js";
@@ -24,14 +26,12 @@ const LOADS = [
 ];
 
 const PROFILE = new ElasticProfile(GAMMAS);
-/** Table I. */
-const TABLE_1 = Float64Array.of(Number.POSITIVE_INFINITY, 1000, 520, 450, 380, 350, 320, 280);
 /** Up to what each gamma does per second. */
 const THROUGHPUT = PROFILE.costUs().map((costUs) => 1e6 / costUs);
 
 const algorithm2 = new TokenAdaptation(BATCHES_MAX, GAMMAS.length);
 const frontier = new Frontier(BATCHES_MAX, GAMMAS.length, STATES_MAX);
-const OTAS: OtasSetting = { allocator: algorithm2, few: 5, likeUtility: 0.8, rateMax: TABLE_1 };
+const OTAS: OtasSetting = { allocator: algorithm2, few: 5, likeUtility: 0.8, rateMax: limitsByTable(GAMMAS) };
 const OURS: RegroupedSetting = { allocator: frontier, share: 0.6, demandUs: DEMAND_US, isPriced: true };
 
 const otas = (change: Partial<OtasSetting>) => (load: ElasticLoad) =>

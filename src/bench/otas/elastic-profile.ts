@@ -6,14 +6,16 @@
  * in gamma where tokens are merged; where prompts are added it has the square of the longer sequence. A batch takes 9 ms whatever is in it:
  * 100 requests/s one by one at -15 (§III-C).
  */
-export const BATCH_MAX = 64;
+import { DATA_SETS, TABLE_2 } from "../../reproduce/otas/query-types.js";
+import { BATCH_MAX, GAMMAS } from "../../reproduce/otas/vision-transformer.js";
+
 const FIXED_US = 9000;
 const MERGED: readonly [gamma: number, perS: number][] = [
   [-25, 1500],
   [-15, 1000],
   [0, 580],
 ];
-/** Of [CIFAR10, CIFAR100, EuroSAT]. */
+/** Of DATA_SETS. */
 const ACCURACY: Readonly<Record<number, readonly [number, number, number]>> = {
   [-25]: [0.5, 0.28, 0.5],
   [-20]: [0.8, 0.62, 0.8],
@@ -25,20 +27,15 @@ const ACCURACY: Readonly<Record<number, readonly [number, number, number]>> = {
   4: [0.97, 0.87, 0.974],
   8: [0.975, 0.88, 0.978],
 };
-/** The list of §V. */
-export const GAMMAS: readonly number[] = [-20, -15, -10, -5, 0, 2, 4, 8];
 /** With the strongest merging of Figure 4. */
 export const NINE_GAMMAS: readonly number[] = [-25, ...GAMMAS];
 
-/** Table II; the utility of CIFAR100 at 0.6 s is printed blank, 1 makes the sum of the paper. All equally often. */
-export const QUERY_TYPES: readonly { readonly task: number; readonly sloUs: number; readonly utility: number }[] = [
-  { task: 0, sloUs: 600_000, utility: 0.3 },
-  { task: 0, sloUs: 1_000_000, utility: 0.01 },
-  { task: 1, sloUs: 600_000, utility: 1 },
-  { task: 1, sloUs: 1_000_000, utility: 0.2 },
-  { task: 2, sloUs: 600_000, utility: 0.3 },
-  { task: 2, sloUs: 1_000_000, utility: 0.01 },
-];
+/** Table II, all equally often. */
+export const QUERY_TYPES = TABLE_2.map(({ of, sloMs, utility }) => ({
+  task: DATA_SETS.indexOf(of),
+  sloUs: sloMs * 1000,
+  utility,
+}));
 
 export class ElasticProfile {
   /** [tasks x gammas] */

@@ -2,8 +2,9 @@
 import { type AllocationProblem, type Allocator, NOT_EXECUTED } from "../../policies/otas/allocation/allocation.js";
 import { allocateByRate, gammaForRate } from "../../policies/otas/allocation/rate-rule.js";
 import { TimeDemand } from "../../policies/otas/allocation/time-demand.js";
+import { BATCH_MAX } from "../../reproduce/otas/vision-transformer.js";
 import type { ElasticLoad } from "./elastic-load.js";
-import { BATCH_MAX, type ElasticProfile, QUERY_TYPES } from "./elastic-profile.js";
+import { type ElasticProfile, QUERY_TYPES } from "./elastic-profile.js";
 import type { Contender } from "./one-accelerator.js";
 
 /** delta, eta, kappa; the first 2 s. */

@@ -2,8 +2,9 @@
 import { type Allocator, NOT_EXECUTED } from "../../policies/otas/allocation/allocation.js";
 import { Regrouping } from "../../policies/otas/allocation/regrouping.js";
 import { TimeDemand } from "../../policies/otas/allocation/time-demand.js";
+import { BATCH_MAX } from "../../reproduce/otas/vision-transformer.js";
 import type { ElasticLoad } from "./elastic-load.js";
-import { BATCH_MAX, type ElasticProfile, QUERY_TYPES } from "./elastic-profile.js";
+import { type ElasticProfile, QUERY_TYPES } from "./elastic-profile.js";
 import type { Contender } from "./one-accelerator.js";
 import { BATCHES_MAX } from "./otas-contender.js";
 

@@ -6,7 +6,6 @@
  * with the answer. All must find the same score at the same moments, so the digest is one for a number of requests, whatever
  * keeps them.
  */
-import { createHash } from "node:crypto";
 import { Distribution } from "../../core/times/distribution.js";
 import { Longest } from "../../core/times/longest.js";
 import { median } from "../../measure/statistics.js";
@@ -16,6 +15,7 @@ import { writeFigure } from "../../reproduce/write-figure.js";
 import { stream, type Uniform } from "../../sim/random.js";
 import type { BenchResult } from "../bench-result.js";
 import type { BenchOptions } from "../benches.js";
+import { digestOf } from "../digest.js";
 import { DeadlineOrder, LineOrder, ScanOrder, type ScoredRequests, type UrgencyOrder } from "./urgency-orders.js";
 
 const PENDING = [10, 100, 1000, 10_000, 100_000];
@@ -221,10 +221,7 @@ function resultOf({ name, text }: Contender, pending: number, costs: Costs): Ben
     value: insertUs,
     unit: "us an insertion",
     detail: `${text}, ${pending} wait: deletion ${removeUs.toFixed(2)} us, query ${queryUs.toFixed(2)} us${moved}`,
-    digest: createHash("sha256")
-      .update(highest.map((value) => value.toPrecision(6)).join())
-      .digest("hex")
-      .slice(0, 12),
+    digest: digestOf(highest.map((value) => value.toPrecision(6))),
     figures: {
       insert_us: insertUs,
       remove_us: removeUs,

@@ -4,7 +4,6 @@
  *
  * For: comparing with what the paper says it costs, and with later versions. Not for: the latency of a server.
  */
-import { createHash } from "node:crypto";
 import { linearTable, ProfiledLatency } from "../../core/latency/latency.js";
 import { FINISHED } from "../../core/outcome.js";
 import type { CommandSink } from "../../core/scheduler.js";
@@ -20,6 +19,7 @@ import { ModuleStates, STATE_INTERVAL_US } from "../../system/module-states.js";
 import { Pipeline } from "../../system/pipeline.js";
 import type { BenchResult } from "../bench-result.js";
 import type { BenchOptions } from "../benches.js";
+import { digestOf } from "../digest.js";
 
 const QUEUED = [10, 100, 1000, 10_000];
 const LOT = 1000;
@@ -61,8 +61,6 @@ export async function benchPard({
   return results;
 }
 
-const digestOf = (values: readonly number[]): string =>
-  createHash("sha256").update(values.join()).digest("hex").slice(0, 12);
 const clockUs = (): number => Number(process.hrtime.bigint()) / 1000;
 
 /** One is put and one is got, from either end in turn. */

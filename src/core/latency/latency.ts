@@ -102,9 +102,7 @@ export class ProfiledLatency implements LatencyModel {
 
   /** Of a normal distribution with the mean and the deviation that were measured: the profile alone has one time. */
   quantileUs(size: number, q: number): number {
-    // Tukey's lambda distribution stands for the normal one: within 0.003 deviations for q in [0.01, 0.99].
-    const deviations = 4.91 * (q ** 0.14 - (1 - q) ** 0.14);
-    return this.profileUs[size]! * (this.factor + deviations * Math.sqrt(this.variance));
+    return this.profileUs[size]! * (this.factor + normalQuantile(q) * Math.sqrt(this.variance));
   }
 
   /** Expected time, without the margin that plans take: what a measurement is compared with. */
@@ -199,6 +197,9 @@ export class ProfiledLatency implements LatencyModel {
     return true;
   }
 }
+
+/** Of a normal distribution, in deviations from its mean: by Tukey's lambda distribution, within 0.003 for q in [0.01, 0.99]. */
+export const normalQuantile = (q: number): number => 4.91 * (q ** 0.14 - (1 - q) ** 0.14);
 
 /** undefined: there is no queue, or what its batches take is its policy's to say and to learn. */
 export function profileOf(spec: { readonly latency: LatencyModel } | undefined): ProfiledLatency | undefined {

@@ -6,8 +6,8 @@ import type { NumberOption, OptionsOf, OptionTable } from "../options.js";
 import { evicts, GAMMA_MAX, POOL_OPTIONS, queueOptions } from "./elastic-options.js";
 import { ElasticQueue } from "./elastic-queue.js";
 import { ElasticTimes, type WaysOptions } from "./elastic-times.js";
-import { InfaasWork } from "./work/infaas-work.js";
-import { FixedWork, type WorkPlanner } from "./work/work-planner.js";
+import { InfaasWork } from "./planners/infaas-work.js";
+import { FixedWork, type WorkPlanner } from "./planners/work-planner.js";
 
 type Options = Parameters<typeof queueOptions>[0];
 

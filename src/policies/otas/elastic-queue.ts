@@ -11,7 +11,7 @@ import { Retries } from "../retries.js";
 import { BatchPool, type PoolBatch, type PoolOptions } from "./batch-pool.js";
 import type { ElasticTimes } from "./elastic-times.js";
 import { BATCHES_MAX, PlannedLine } from "./planned-line.js";
-import type { WorkPlanner } from "./work/work-planner.js";
+import type { WorkPlanner } from "./planners/work-planner.js";
 
 export interface ElasticQueueOptions {
   readonly pool: PoolOptions;

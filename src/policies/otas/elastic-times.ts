@@ -1,5 +1,5 @@
 import type { ElasticProfile, Variant } from "../../core/latency/elastic.js";
-import type { GivenBatch, LatencyModel } from "../../core/latency/latency.js";
+import { type GivenBatch, type LatencyModel, normalQuantile } from "../../core/latency/latency.js";
 import type { QueueSpec } from "../../core/policy.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
 
@@ -85,6 +85,11 @@ export class ElasticTimes implements LatencyModel {
     return this.profile.variants[this.ways[way]!]!;
   }
 
+  /** Tokens added or removed, by way. */
+  get gammas(): readonly number[] {
+    return this.ways.map((_, way) => this.variant(way).gamma);
+  }
+
   /** Of BatchTable.variant. */
   numberOf(way: number): number {
     return this.numbers[way]!;
@@ -111,8 +116,7 @@ export class ElasticTimes implements LatencyModel {
   }
 
   quantileUs(size: number, q: number): number {
-    const deviations = 4.91 * (q ** 0.14 - (1 - q) ** 0.14);
-    return this.profiledUs(this.profile.plain, size) * (this.factor + deviations * Math.sqrt(this.variance));
+    return this.profiledUs(this.profile.plain, size) * (this.factor + normalQuantile(q) * Math.sqrt(this.variance));
   }
 
   measured({ batch, batches }: GivenBatch, us: number): boolean {

@@ -6,9 +6,9 @@ import { linearTable, ProfiledLatency } from "../../core/latency/latency.js";
 import { infaasPolicy, petsPolicy, tomePolicy, vptPolicy } from "./baselines.js";
 import { ElasticTimes } from "./elastic-times.js";
 import { otasPolicy } from "./otas.js";
+import { limitsByProfile, limitsByTable } from "./planners/rate-limits.js";
+import { WindowRate } from "./planners/window-rate.js";
 import { fixedGammaPolicy, queueGammaPolicy } from "./simple/simple-policies.js";
-import { limitsByProfile, limitsByTable } from "./work/rate-limits.js";
-import { WindowRate } from "./work/window-rate.js";
 
 /** l(b) = alpha b + 100 µs. Accuracy rises with gamma. */
 const way = (
@@ -262,7 +262,18 @@ describe("times", () => {
       latency: spec.latency,
       elastic: { ...ELASTIC, variants: gammas.map((gamma) => way(String(gamma), gamma, 100)), plain: 5 },
     });
-    expect([...limitsByTable(table)]).toEqual([Number.POSITIVE_INFINITY, 1000, 520, 450, 450, 380, 350, 320, 280, 280]);
+    expect([...limitsByTable(table.gammas)]).toEqual([
+      Number.POSITIVE_INFINITY,
+      1000,
+      520,
+      450,
+      450,
+      380,
+      350,
+      320,
+      280,
+      280,
+    ]);
   });
 
   test("the rate is that of the window that ends", () => {

@@ -8,8 +8,8 @@ import { evicts, gammas, POOL_OPTIONS, queueOptions } from "./elastic-options.js
 import { ElasticQueue } from "./elastic-queue.js";
 import { ElasticTimes } from "./elastic-times.js";
 import { BATCHES_MAX } from "./planned-line.js";
-import { OtasWork } from "./work/otas-work.js";
-import { limitsByProfile, limitsByTable } from "./work/rate-limits.js";
+import { OtasWork } from "./planners/otas-work.js";
+import { limitsByProfile, limitsByTable } from "./planners/rate-limits.js";
 
 /** OTAS, whole: batches of like deadline and utility, and tokens added or removed for each of them by what they earn. */
 export const otasPolicy = definePolicy({
@@ -83,7 +83,7 @@ export const otasPolicy = definePolicy({
         initialUs: options.initial_s * 1e6,
         rateMax:
           options.rate_rule === "table"
-            ? limitsByTable(times)
+            ? limitsByTable(times.gammas)
             : limitsByProfile(times, options.epsilon, options.headroom),
       });
       return new ElasticQueue(key, spec, core, times, work, queueOptions(options));

@@ -1,7 +1,7 @@
 import { NOT_EXECUTED } from "./allocation/allocation.js";
 import type { BatchPool, PoolBatch } from "./batch-pool.js";
 import type { ElasticTimes } from "./elastic-times.js";
-import type { BatchLine, WorkPlanner } from "./work/work-planner.js";
+import type { BatchLine, WorkPlanner } from "./planners/work-planner.js";
 
 /** Batches that a plan looks at, those of the earliest deadlines: what is behind them runs after several seconds. */
 export const BATCHES_MAX = 256;

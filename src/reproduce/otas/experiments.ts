@@ -1,5 +1,5 @@
 /** Figures 9, 10, 12 and 13 of OTAS. */
-import type { Experiment } from "../experiment.js";
+import type { Experiment, Presentation } from "../experiment.js";
 import {
   gainFindings,
   gainTable,
@@ -38,37 +38,40 @@ const MACHINE_NOTE =
 const ABOUT =
   "Six kinds of queries (Table II) on one elastic transformer, whose speed is anchored by Figure 4b or by Table I, at 200 to 700 requests/s and at rates as those of Azure Functions.";
 
-function comparison(
+/** @param show what is made of the runs, which all systems have in all cases. */
+const experiment = (
+  figure: string,
+  title: string,
+  systems: readonly OtasSystem[],
+  show: (cases: ReturnType<typeof casesOf>, runs: ReturnType<typeof measured>) => Omit<Presentation, "notes">,
+): Experiment => ({
+  name: `otas/${figure}`,
+  title,
+  about: ABOUT,
+  plan(size, dataDir) {
+    const run = runOf(size);
+    const cases = casesOf(dataDir);
+    const runs = planned(cases, systems, run);
+    return {
+      points: runs.map(({ point }) => point),
+      scope: describeRun(run, cases),
+      present: (get) => ({ ...show(cases, measured(runs, get)), notes: [MACHINE_NOTE] }),
+    };
+  },
+});
+
+const comparison = (
   figure: string,
   title: string,
   systems: readonly OtasSystem[],
   others: readonly OtasSystem[],
   findings: (...args: [ReturnType<typeof casesOf>, ReturnType<typeof measured>]) => ReturnType<typeof gainFindings>,
-): Experiment {
-  return {
-    name: `otas/${figure}`,
-    title,
-    about: ABOUT,
-    plan(size, dataDir) {
-      const run = runOf(size);
-      const cases = casesOf(dataDir);
-      const runs = planned(cases, systems, run);
-      return {
-        points: runs.map(({ point }) => point),
-        scope: describeRun(run, cases),
-        present(get) {
-          const results = measured(runs, get);
-          return {
-            tables: [utilityTable("Utility", cases, results), gainTable(cases, results, OTAS, others)],
-            figures: [utilityFigure(`otas-${figure}`, title, cases, systems, results)],
-            findings: findings(cases, results),
-            notes: [MACHINE_NOTE],
-          };
-        },
-      };
-    },
-  };
-}
+): Experiment =>
+  experiment(figure, title, systems, (cases, runs) => ({
+    tables: [utilityTable("Utility", cases, runs), gainTable(cases, runs, OTAS, others)],
+    figures: [utilityFigure(`otas-${figure}`, title, cases, systems, runs)],
+    findings: findings(cases, runs),
+  }));
 
 export const fig9 = comparison(
   "fig9",
@@ -100,56 +103,38 @@ export const fig10 = comparison(
   ],
 );
 
-export const fig13: Experiment = {
-  name: "otas/fig13",
-  title: "OTAS, Figures 12 and 13: how queries end, and which gamma is chosen",
-  about: ABOUT,
-  plan(size, dataDir) {
-    const run = runOf(size);
-    const cases = casesOf(dataDir);
-    const runs = planned(cases, PUBLISHED, run);
-    return {
-      points: runs.map(({ point }) => point),
-      scope: describeRun(run, cases),
-      present(get) {
-        const results = measured(runs, get);
-        return {
-          tables: [typesTable(cases, results), gammaTable(cases, results, OTAS)],
-          figures: [
-            {
-              kind: "bars",
-              id: "otas-fig13",
-              title: "How queries end",
-              caption: "Part of all queries, by the types of §V.",
-              panels: cases.map(caseName),
-              columns: 2,
-              groups: PUBLISHED.map(({ name }) => name),
-              y: { title: "part of the queries", percent: true },
-              series: TYPES.map(([, name]) => ({ name })),
-              rows: results.flatMap(({ at, system, result }) =>
-                TYPES.map(([type, series]) => ({
-                  group: system.name,
-                  series,
-                  y: result[type].mean,
-                  panel: caseName(at),
-                })),
-              ),
-            },
-          ],
-          findings: cases.map((at) => {
-            const found = resultOf(results, at, OTAS).result.right.mean;
-            const paper = PAPER_RIGHT[at.source.name];
-            return {
-              promise: `${caseName(at)}: ${(100 * paper).toFixed(2)} % right in time (paper)`,
-              found: `${(100 * found).toFixed(2)} %`,
-              holds: found >= paper,
-            };
-          }),
-          notes: [MACHINE_NOTE],
-        };
+export const fig13 = experiment(
+  "fig13",
+  "OTAS, Figures 12 and 13: how queries end, and which gamma is chosen",
+  PUBLISHED,
+  (cases, runs) => ({
+    tables: [typesTable(cases, runs), gammaTable(cases, runs, OTAS)],
+    figures: [
+      {
+        kind: "bars",
+        id: "otas-fig13",
+        title: "How queries end",
+        caption: "Part of all queries, by the types of §V.",
+        panels: cases.map(caseName),
+        columns: 2,
+        groups: PUBLISHED.map(({ name }) => name),
+        y: { title: "part of the queries", percent: true },
+        series: TYPES.map(([, name]) => ({ name })),
+        rows: runs.flatMap(({ at, system, result }) =>
+          TYPES.map(([type, series]) => ({ group: system.name, series, y: result[type].mean, panel: caseName(at) })),
+        ),
       },
-    };
-  },
-};
+    ],
+    findings: cases.map((at) => {
+      const found = resultOf(runs, at, OTAS).result.right.mean;
+      const paper = PAPER_RIGHT[at.source.name];
+      return {
+        promise: `${caseName(at)}: ${(100 * paper).toFixed(2)} % right in time (paper)`,
+        found: `${(100 * found).toFixed(2)} %`,
+        holds: found >= paper,
+      };
+    }),
+  }),
+);
 
 export const OTAS_EXPERIMENTS: readonly Experiment[] = [fig9, fig10, fig13];

@@ -2,6 +2,7 @@
  * The paper's machine: ViT-Base on an RTX 4080, by its two anchors of speed (Figure 4b: 1500 requests/s at gamma -25, 580 at 0, 220 at +32), its
  * batching effect (Figure 7: at -15 from 100 requests/s for one to 1000 from about 20 on) and multiply-adds in between.
  */
+import { TABLE_1 } from "../../policies/otas/planners/rate-limits.js";
 
 /** Gammas of the evaluation (§V). */
 export const GAMMAS = [-20, -15, -10, -5, 0, 2, 4, 8] as const;
@@ -50,19 +51,13 @@ export const FIGURE_4B: Machine = { name: "figure 4b", perS: fullPerS };
  * Table I says up to which rate each gamma is chosen: what their server, with all that it does beside the model, keeps up with. At gamma 0
  * that is 0.65 of Figure 4b's 580 requests/s. -20 has no upper end there: its part of -15 is Figure 4b's.
  */
-const TABLE_1: Readonly<Record<number, number>> = {
-  8: 280,
-  4: 320,
-  2: 350,
-  0: 380,
-  [-5]: 450,
-  [-10]: 520,
-  [-15]: 1000,
-};
 export const TABLE_I: Machine = {
   name: "table 1",
-  perS: (gamma) => TABLE_1[gamma] ?? (TABLE_1[-15]! * fullPerS(gamma)) / fullPerS(-15),
+  perS: (gamma) => statedPerS(gamma) ?? (statedPerS(-15)! * fullPerS(gamma)) / fullPerS(-15),
 };
+
+const statedPerS = (gamma: number): number | undefined =>
+  TABLE_1.find(([of, perS]) => of === gamma && Number.isFinite(perS))?.[1];
 
 export const MACHINES: readonly Machine[] = [FIGURE_4B, TABLE_I];
 

@@ -2,7 +2,7 @@
 import type { ElasticTimes } from "../elastic-times.js";
 
 /** Table I as printed, its first row in the order of the gamma list: gamma, and the rate (requests/s) below which it is chosen. 349 is in no row. */
-const TABLE_1 = [
+export const TABLE_1 = [
   [-20, Number.POSITIVE_INFINITY],
   [-15, 1000],
   [-10, 520],
@@ -22,10 +22,8 @@ export const limitsByProfile = (times: ElasticTimes, sizeMax: number, headroom: 
     way === 0 ? Number.POSITIVE_INFINITY : headroom * times.throughput(way, sizeMax),
   );
 
-/** Table I; a gamma that it has not is chosen as the next one above it, one above all of them as the last. */
-export const limitsByTable = (times: ElasticTimes): Float64Array =>
-  Float64Array.from({ length: times.count }, (_, way) => {
-    if (way === 0) return Number.POSITIVE_INFINITY;
-    const { gamma } = times.variant(way);
-    return (TABLE_1.find(([of]) => of >= gamma) ?? TABLE_1.at(-1)!)[1];
-  });
+/** Table I; a gamma that it has not is chosen as the next one above it, one above all of them as the last. @param gammas ascending. */
+export const limitsByTable = (gammas: readonly number[]): Float64Array =>
+  Float64Array.from(gammas, (gamma, way) =>
+    way === 0 ? Number.POSITIVE_INFINITY : (TABLE_1.find(([of]) => of >= gamma) ?? TABLE_1.at(-1)!)[1],
+  );
