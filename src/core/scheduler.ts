@@ -83,7 +83,6 @@ export class Scheduler implements CoreView {
   private readonly freeKeys: QueueKey[] = [];
   /** 1: the queue offers nothing; see hold. */
   private held = new Uint8Array(16);
-  private wasAnyHeld = false;
   /** Batches in flight per queue: a key is given out again only when none of its former queue is left. */
   private batchesOf = new Int32Array(16);
   private readonly arbiter: Arbiter;
@@ -295,7 +294,6 @@ export class Scheduler implements CoreView {
   hold(key: QueueKey, isHeld: boolean, at: number): void {
     this.advance(at);
     this.held[key] = isHeld ? 1 : 0;
-    this.wasAnyHeld ||= isHeld;
     this.queueSide.queue(key).refresh(at);
   }
 
@@ -341,7 +339,7 @@ export class Scheduler implements CoreView {
   // CoreView, for queues and arbiters
 
   offerChanged(key: QueueKey, at: number): void {
-    if (this.wasAnyHeld && this.held[key] === 1) this.offers.size[key] = 0;
+    if (this.held[key] === 1) this.offers.size[key] = 0;
     this.arbiter.offerChanged(key, at);
   }
 

@@ -176,10 +176,7 @@ function timesOf(scenario: ExpandedScenario): ModuleTimes {
     togetherUs: (index, parts, beside, eachUs) => {
       const model = scenario.models[index]!;
       const { delayUs, count } = groups[model.group ?? 0]!;
-      return (
-        delayUs +
-        togetherUs(parts + (count - 1) * beside, count, model.batchSizeMax, (size) => execOf(model, size), eachUs)
-      );
+      return delayUs + togetherUs(parts, count, model.batchSizeMax, (size) => execOf(model, size), beside, eachUs);
     },
   };
 }

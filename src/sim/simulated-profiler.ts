@@ -8,6 +8,7 @@ import {
   shadowOutcome,
 } from "../core/shadow/profiler.js";
 import type { BatchId } from "../core/tables/batch-table.js";
+import { PLAIN } from "../core/tables/request-table.js";
 import type { ProfilerReport } from "../measure/report.js";
 import { System } from "../system/system.js";
 import type { Uniform } from "./random.js";
@@ -21,7 +22,7 @@ export class SimulatedProfiler {
   private readonly nameOf: (key: QueueKey, kind: number) => string;
   /** By queue: the one that shadows it. */
   private readonly shadows = new Map<QueueKey, QueueKey>();
-  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
+  private readonly traits = { ...PLAIN };
   private tag = -1;
   private key: QueueKey = -1;
   /** When the run that is under way began; NaN: none is. */

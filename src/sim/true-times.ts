@@ -10,14 +10,14 @@ import { LOGNORMAL, NORMAL, TIME_US_MIN, type TimeMixture } from "../config/scen
 import type { ExpandedScenario } from "../config/scenario/expand-scenario.js";
 import { cumulated } from "../config/scenario/pipelines/expand-pipelines.js";
 import type { KindTimes } from "../core/policy.js";
-import type { RequestTraits } from "../core/tables/request-table.js";
+import { PLAIN, type RequestTraits } from "../core/tables/request-table.js";
 import { Draws, pick } from "./draws.js";
 import { normalOf } from "./random.js";
 
 export class TrueTimes {
   /** By model; null: it has no apps. */
   private readonly models: readonly (ModelTimes | null)[];
-  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
+  private readonly traits = { ...PLAIN };
 
   /** @returns null where no model has apps. */
   static of(scenario: ExpandedScenario, seed: number): TrueTimes | null {

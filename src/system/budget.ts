@@ -134,7 +134,9 @@ export class Budgets {
   /** staggered: by module, itself and all after it; and of parts that come together. */
   private reserveUs: Float64Array = new Float64Array(0);
   private reserveAfterUs: Float64Array = new Float64Array(0);
-  /** By module; 0: none before it runs on its accelerators. */
+  /** By module: those before it; of them those on its accelerators. */
+  private readonly before: readonly (readonly number[])[];
+  private earlier: readonly (readonly number[])[];
   private readonly headStarts: Float64Array;
   /** By module: its accelerators began a run of a module before it while the request was elsewhere; 0: it comes straight from one of those. */
   private readonly interludeUs: Float64Array;
@@ -152,11 +154,13 @@ export class Budgets {
     this.promisedUs = promisedUs;
     this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
     this.reserved = new PartWork(pipeline, (module, count, beside) =>
-      this.headStarts[module]! > 0 && times.togetherUs !== undefined
-        ? this.interludeUs[module]! + this.times.togetherUs!(module, count, beside, this.eachUs[module]!)
+      this.earlier[module]!.length > 0 && this.times.togetherUs !== undefined
+        ? this.interludeUs[module]! + this.times.togetherUs(module, count, beside, this.eachUs[module]!)
         : this.togetherUs(module, count, this.reserveUs[module]!),
     );
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
+    this.before = before(pipeline);
+    this.earlier = pipeline.modules.map(() => []);
     this.headStarts = new Float64Array(pipeline.modules.length);
     this.interludeUs = new Float64Array(pipeline.modules.length);
     this.eachUs = new Float64Array(pipeline.modules.length).fill(Number.NaN);
@@ -299,25 +303,20 @@ export class Budgets {
         ? leastUs
         : times.staggeredUs(module, this.sloUs(module, promisedUs)),
     );
+    if (times.groupOf !== undefined) this.lookBefore(times.groupOf);
     this.reserved.forget();
     this.reserveAfterUs = this.reserved.along("subs");
-    const { groupOf } = times;
-    if (groupOf === undefined) return;
-    this.rankBy(groupOf);
-    this.reserved.forget();
-    this.reserveAfterUs = this.reserved.along("subs");
+    for (const [module, earlier] of this.earlier.entries())
+      this.headStarts[module] = mostOf(earlier, (each) => this.reserveUs[each]! + this.reserveAfterUs[each]!);
   }
 
-  private rankBy(groupOf: (module: number) => number): void {
-    const { pipeline, reserveUs, reserveAfterUs, leastOwnUs, headStarts, interludeUs } = this;
-    const before: Set<number>[] = pipeline.modules.map(() => new Set());
-    for (const module of pipeline.order) {
-      const pres = pipeline.pres[module]!;
-      for (const pre of pres) for (const each of [...before[pre]!, pre]) before[module]!.add(each);
-      const earlier = [...before[module]!].filter((each) => groupOf(each) === groupOf(module));
-      const isElsewhere = pres.some((pre) => groupOf(pre) !== groupOf(module));
-      headStarts[module] = Math.max(0, ...earlier.map((each) => reserveUs[each]! + reserveAfterUs[each]!));
-      interludeUs[module] = isElsewhere ? Math.max(0, ...earlier.map((each) => leastOwnUs[each]!)) : 0;
+  /** Which modules before it each has on its accelerators, and what of them may be under way when a request comes from elsewhere. */
+  private lookBefore(groupOf: (module: number) => number): void {
+    const { pipeline, leastOwnUs, interludeUs } = this;
+    this.earlier = this.before.map((all, module) => all.filter((each) => groupOf(each) === groupOf(module)));
+    for (const [module, earlier] of this.earlier.entries()) {
+      const isElsewhere = pipeline.pres[module]!.some((pre) => groupOf(pre) !== groupOf(module));
+      interludeUs[module] = isElsewhere ? mostOf(earlier, (each) => leastOwnUs[each]!) : 0;
     }
   }
 
@@ -373,6 +372,17 @@ export class Budgets {
   private along(direction: "subs" | "pres", us: Float64Array): Float64Array {
     return this.pipeline.longest(direction, (module) => us[module]!);
   }
+}
+
+const mostOf = (modules: readonly number[], us: (module: number) => number): number =>
+  modules.reduce((most, module) => Math.max(most, us(module)), 0);
+
+/** By module: all before it. */
+function before({ modules, order, pres }: Pipeline): number[][] {
+  const sets = modules.map(() => new Set<number>());
+  for (const module of order)
+    for (const pre of pres[module]!) for (const each of [...sets[pre]!, pre]) sets[module]!.add(each);
+  return sets.map((set) => [...set]);
 }
 
 /** SLO_k: the module's part of the SLO, along the longest way through it. */

@@ -109,16 +109,18 @@ export class PartWork {
 
 /**
  * Until the last of so many requests is done that come at once and have all accelerators to themselves, each with its part of them in
- * full batches. @param execUs of a batch of this size. @param eachUs of each, as measured, in place of that; NaN: not known.
+ * full batches. @param execUs of a batch of this size. @param beside so many more are there for each accelerator but one.
+ * @param eachUs of each, as measured, in place of execUs; NaN: not known.
  */
 export function togetherUs(
   count: number,
   accelerators: number,
   sizeMax: number,
   execUs: (size: number) => number,
+  beside = 0,
   eachUs = Number.NaN,
 ): number {
-  const each = Math.ceil(count / accelerators);
+  const each = Math.ceil((count + (accelerators - 1) * beside) / accelerators);
   if (!Number.isNaN(eachUs)) return Math.ceil(each * eachUs);
   const full = Math.floor(each / sizeMax);
   const rest = each % sizeMax;

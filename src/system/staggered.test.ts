@@ -114,7 +114,7 @@ describe("budget: staggered, modules on the same accelerators", () => {
     const two: ModuleTimes = {
       leastUs: () => 1000,
       groupOf: (module) => (module === 2 ? 1 : 0),
-      togetherUs: (_, count, beside, eachUs) => togetherUs(count + beside, 2, 4, (size) => 1000 * size, eachUs),
+      togetherUs: (_, count, beside, eachUs) => togetherUs(count, 2, 4, (size) => 1000 * size, beside, eachUs),
     };
     const budgets = new Budgets(parted, "staggered", two, 900_000);
     const due = (): number => 900_000 - budgets.dueBy(0, 0, 900_000, 0);

@@ -8,7 +8,7 @@
 import { DROP_QUEUE_FULL, DROPPED } from "../core/outcome.js";
 import type { QueueKey } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
-import { QUEUED, type RequestHandle } from "../core/tables/request-table.js";
+import { PLAIN, QUEUED, type RequestHandle } from "../core/tables/request-table.js";
 import type { Budgets } from "./budget.js";
 import { Flow, type FlowDriver, type FlowRequest, type Part, REFUSED } from "./flow.js";
 import { ModuleStates } from "./module-states.js";
@@ -114,7 +114,7 @@ class Line implements FlowDriver {
   private readonly driver: PipelineDriver;
   /** By part: its request in the scheduler of its module, while it is there. */
   private handles = new Int32Array(64);
-  private readonly traits = { kind: 0, weight: 1, dueBy: 0, headStartUs: 0 };
+  private readonly traits = { ...PLAIN };
 
   constructor(system: System, number: number, place: PipelinePlace, driver: PipelineDriver) {
     this.system = system;

@@ -5,7 +5,7 @@ import path from "node:path";
 import { expect, test, vi } from "vitest";
 import { decodeLog, replay } from "../../src/core/event-log.js";
 import { LOG_TRAITS, LOG_VARIANT, LOG_WIDTH } from "../../src/core/event-rows.js";
-import type { RequestTraits } from "../../src/core/tables/request-table.js";
+import { PLAIN, type RequestTraits } from "../../src/core/tables/request-table.js";
 import { liveSpec } from "../../src/policies/live.js";
 import { FakeServer, group, modelSpec } from "../fakes/fake-server.js";
 import { byWeight } from "../support/by-weight.js";
@@ -15,12 +15,7 @@ vi.mock("../../src/policies/registry.js", async (original) => ({
   groupPolicy: () => byWeight(),
 }));
 
-const says = (kind: number, weight: number): RequestTraits => ({
-  kind,
-  weight,
-  dueBy: Number.POSITIVE_INFINITY,
-  headStartUs: 0,
-});
+const says = (kind: number, weight: number): RequestTraits => ({ ...PLAIN, kind, weight });
 
 test("the parameter app names whose request it is: the batch says which", async () => {
   const fake = await new FakeServer([modelSpec({ apps: ["chat", "search"] })], [group(1)]).start();

@@ -3,6 +3,7 @@
  * plan takes the batch that is given, and sizes are judged by a quantile.
  */
 import { describe, expect, test } from "vitest";
+import { PLAIN } from "../../src/core/tables/request-table.js";
 import { durationUs } from "../../src/core/time.js";
 import {
   type Batcher,
@@ -121,13 +122,7 @@ function driven(learn: boolean) {
   scheduler.join(0, 2, 0);
   let tag = 0;
   const arrive = (at: number, ...kinds: number[]): void => {
-    for (const kind of kinds)
-      scheduler.arrive(key, tag++, at, at + 1e6, at, {
-        kind,
-        weight: 1,
-        dueBy: Number.POSITIVE_INFINITY,
-        headStartUs: 0,
-      });
+    for (const kind of kinds) scheduler.arrive(key, tag++, at, at + 1e6, at, { ...PLAIN, kind });
     scheduler.wake(at);
   };
   return { models, sent, scheduler, key, arrive };

@@ -98,8 +98,7 @@ export class HandDriven implements CommandSink {
     this.runTo(at, false);
     for (const name of typeof letters === "string" ? letters : [letters]) {
       const tag = this.names.push(name) - 1;
-      const traits =
-        kind === 0 && weight === 1 ? PLAIN : { kind, weight, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
+      const traits = kind === 0 && weight === 1 ? PLAIN : { ...PLAIN, kind, weight };
       if (!this.scheduler.arrive(model, tag, at, deadline, at, traits)) violated(`request ${name} did not fit`);
     }
     return this;

@@ -3,13 +3,13 @@ import { distribution } from "../../policies/registry.js";
 import { linearTable, ProfiledLatency } from "../latency/latency.js";
 import { DROP_EXPIRED, DROP_SKIPPED, DROPPED, FAIL_WORKER_CRASHED, FINISHED, LATE } from "../outcome.js";
 import { NO_DELAYS, Scheduler } from "../scheduler.js";
+import { PLAIN } from "../tables/request-table.js";
 import { LOOK_BACK } from "./shadow-room.js";
 
 const SPEC = { latency: new ProfiledLatency(linearTable(1000, 4000, 8)), sloUs: 100_000, lengthMax: 1000 };
 const ALONE_US = 5000;
 /** Above all tags of others. */
 const SHADOW = 10_000;
-const PLAIN = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
 
 let scheduler: Scheduler;
 let sent: { batch: number; queue: number; accelerator: number }[];

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { linearTable, ProfiledLatency } from "../../core/latency/latency.js";
 import type { KindTimes, QueueSpec } from "../../core/policy.js";
 import { BatchTable } from "../../core/tables/batch-table.js";
-import { RequestTable } from "../../core/tables/request-table.js";
+import { PLAIN, RequestTable } from "../../core/tables/request-table.js";
 import { Distribution } from "../../core/times/distribution.js";
 import { Longest } from "../../core/times/longest.js";
 import { TimesByKind } from "./times-by-kind.js";
@@ -32,7 +32,7 @@ function given(kinds: readonly number[], execAt = 0) {
   let first = -1;
   for (const kind of kinds) {
     const handle = requests.add(0, 0, 0, 1e6);
-    requests.describe(handle, { kind, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 }, 1e6);
+    requests.describe(handle, { ...PLAIN, kind }, 1e6);
     requests.next[handle] = first;
     first = handle;
   }

@@ -91,7 +91,7 @@ export class ModuleRuns implements ModuleTimes {
 
   readonly togetherUs = (module: number, count: number, beside: number, eachUs: number): number => {
     const stepUs = this.stepUs(module);
-    if (stepUs !== undefined) return togetherUs(count + (this.threads - 1) * beside, this.threads, 1, () => stepUs);
+    if (stepUs !== undefined) return togetherUs(count, this.threads, 1, () => stepUs, beside);
     return this.times.togetherUs?.(module, count, beside, eachUs) ?? this.times.leastUs(module);
   };
 

@@ -209,7 +209,7 @@ export class PipelineTable implements PipelineView {
       groupOf: (module) => modelOf(module).group.index,
       togetherUs: (module, parts, beside, eachUs) =>
         timeUs(module, (table, _, count) =>
-          togetherUs(parts + (count - 1) * beside, count, table.length - 1, (size) => table[size]!, eachUs),
+          togetherUs(parts, count, table.length - 1, (size) => table[size]!, beside, eachUs),
         ),
     };
     return new LivePipeline(spec, moduleTimes, cells, this.host);

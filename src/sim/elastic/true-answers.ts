@@ -8,13 +8,13 @@ import type { ExpandedModel, ExpandedScenario } from "../../config/scenario/expa
 import { cumulated } from "../../config/scenario/pipelines/expand-pipelines.js";
 import type { ExpandedElastic } from "../../config/scenario/tasks/expand-tasks.js";
 import { variantOf } from "../../core/latency/elastic.js";
-import type { RequestTraits } from "../../core/tables/request-table.js";
+import { PLAIN, type RequestTraits } from "../../core/tables/request-table.js";
 import { Draws, pick } from "../draws.js";
 
 export class TrueAnswers {
   /** By model; null: it is not elastic. */
   private readonly models: readonly (ModelAnswers | null)[];
-  private readonly traits = { kind: 0, weight: 1, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 };
+  private readonly traits = { ...PLAIN };
 
   /** @returns null where no model is elastic. */
   static of(scenario: ExpandedScenario, seed: number): TrueAnswers | null {

@@ -1,7 +1,7 @@
 import type { ElasticSpec, TaskBinding, TaskSpec } from "../../../config/elastic.js";
 import { isTaskName, TASK_NAME_BOUND } from "../../../config/server/task-file.js";
 import { invariant } from "../../../core/invariant.js";
-import type { RequestTraits } from "../../../core/tables/request-table.js";
+import { PLAIN, type RequestTraits } from "../../../core/tables/request-table.js";
 import type { DurationUs } from "../../../core/time.js";
 import { describe, type Parameters, type ParameterValue } from "../../../wire/infer-parameters.js";
 import { ServingError } from "../../../wire/serving-error.js";
@@ -77,7 +77,7 @@ export class TaskTable {
   add(spec: TaskSpec): number {
     const free = this.bound.indexOf(undefined, 1);
     const kind = free < 0 ? this.bound.length : free;
-    const traits = Object.freeze({ kind, weight: spec.utility, dueBy: Number.POSITIVE_INFINITY, headStartUs: 0 });
+    const traits = Object.freeze({ ...PLAIN, kind, weight: spec.utility });
     this.bound[kind] = { kind, spec, traits, held: 0, isLeaving: false };
     return kind;
   }

@@ -15,7 +15,7 @@ import {
 } from "../../../core/outcome.js";
 import { NO_DELAYS, Scheduler } from "../../../core/scheduler.js";
 import type { BatchId } from "../../../core/tables/batch-table.js";
-import type { RequestHandle } from "../../../core/tables/request-table.js";
+import { PLAIN, type RequestHandle } from "../../../core/tables/request-table.js";
 import { timeUs } from "../../../core/time.js";
 import { LIVE_DEFAULTS, type LiveQueueSpec, livePolicy, liveWindow } from "../../../policies/live.js";
 import type { Alarm, Clock } from "../../../wire/clock/clock.js";
@@ -192,7 +192,7 @@ export class StepScheduler {
     const slot = this.jobs.take(job);
     if (slot < 0) throw this.errorOf(job, dropEnding(DROP_REASONS.indexOf("queue-full")), "queue-full");
     this.timers.set(slot, deadline);
-    const traits = { kind: 0, weight: 1, dueBy, headStartUs };
+    const traits = { ...PLAIN, dueBy, headStartUs };
     if (!this.scheduler.arrive(this.keys[step]!, slot, at, deadline, at, traits))
       violated("the steps' scheduler holds as many requests as there are places");
     // Told already: its handle may be another's by now.
