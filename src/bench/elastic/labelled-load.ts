@@ -155,23 +155,21 @@ async function drained(outstanding: ReadonlySet<Ticket>, limitMs: number): Promi
 }
 
 /**
- * Each image once, so many at a time, with all the time that it takes.
+ * Each image once, so many at a time.
  *
- * @returns by image what it was taken for. @throws ServingError, Error: what was answered in place of that.
+ * @returns by image what it was taken for, or what was answered in place of that.
  */
 export async function classifyAll(
   url: string,
   images: TestImages,
   type: QueryType,
   concurrency: number,
-): Promise<Classified[]> {
-  const found: Classified[] = [];
-  const waiting = new Map<Ticket, { readonly resolve: (kept: AnswerBody) => void; reject: (error: Error) => void }>();
-  const sender = senderTo(url, type.sloMs, (ticket, answer, body) => {
-    const { resolve, reject } = waiting.get(ticket)!;
+): Promise<(Classified | string)[]> {
+  const found: (Classified | string)[] = [];
+  const waiting = new Map<Ticket, (answered: Classified | string) => void>();
+  const sender = senderTo(url, type.sloMs, (ticket, { status, text }, body) => {
+    waiting.get(ticket)!(body === null ? `${status}: ${text}` : classify(body));
     waiting.delete(ticket);
-    if (body !== null) resolve(body);
-    else reject(new Error(`${url}: an image was answered ${answer.status}: ${answer.text}`));
   });
   try {
     sender.prepare(samplesOf(images, type), METADATA);
@@ -180,9 +178,9 @@ export async function classifyAll(
       while (next < images.labels.length) {
         const index = next++;
         const ticket = { target: 0, intendedUs: 0 };
-        const answered = new Promise<AnswerBody>((resolve, reject) => waiting.set(ticket, { resolve, reject }));
+        const answered = new Promise<Classified | string>((resolve) => waiting.set(ticket, resolve));
         sender.send(index, ticket);
-        found[index] = classify(await answered);
+        found[index] = await answered;
       }
     };
     await Promise.all(Array.from({ length: concurrency }, work));

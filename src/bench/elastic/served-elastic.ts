@@ -12,7 +12,6 @@ import {
   fixedContenders,
   groupConfig,
   groupOf,
-  PLAIN,
   WORKER,
   writeElastic,
 } from "./elastic-contenders.js";
@@ -83,8 +82,9 @@ export async function serveElastic(options: ServeElasticOptions): Promise<Served
     const repository = path.join(folder, "models");
     // The promise of the model is that of its longest type, as the paper's is.
     const longestMs = Math.max(...queryTypes([""], stretch).map(({ sloMs }) => sloMs));
-    const byGamma = fixedContenders(gammas).filter(({ name }) => !name.endsWith(" eager"));
-    const served = known.accuracy === undefined ? union(contenders, [PLAIN, ...byGamma]) : contenders;
+    // They leave at once: others wait for company that does not come.
+    const byGamma = fixedContenders(gammas).filter(({ policy }) => policy?.options?.dispatch === "eager");
+    const served = known.accuracy === undefined ? union(contenders, byGamma) : contenders;
     writeElastic(repository, model, source, served, longestMs, profile);
     const groups = Object.fromEntries(served.map((each) => [groupOf(each), groupConfig(each)]));
     note(`starting ${served.length} workers; capacity ${capacityRps.toFixed(0)} requests/s at gamma 0`);
@@ -96,8 +96,8 @@ export async function serveElastic(options: ServeElasticOptions): Promise<Served
       const images = (await tasksOf(server.httpPort, served[0]!)).map((task) =>
         readTestImages(model, task, INPUT, side),
       );
-      const accuracy = known.accuracy ?? (await accuracyOf([PLAIN, ...byGamma], images, urlOf, note));
-      for (const contender of contenders) await warm(urlOf(contender), images);
+      const accuracy = known.accuracy ?? (await accuracyOf(byGamma, images, urlOf, note));
+      await Promise.all(contenders.map((contender) => warm(urlOf(contender), images[0]!, longestMs)));
       const hardestFirst = images.map(({ task }) => task).sort((a, b) => accuracy[a]!["0"]! - accuracy[b]!["0"]!);
       const types = queryTypes(hardestFirst, stretch);
       const ofTypes = types.map(({ task }) => images.find((own) => own.task === task)!);
@@ -169,10 +169,13 @@ async function accuracyOf(
     for (const own of images) {
       const type = { task: own.task, sloMs: SLACK_MS, utility: 1 };
       const found = await classifyAll(urlOf(contender), own, type, CONCURRENCY);
-      const right = found.filter((each, index) => each.found === own.labels[index]).length;
-      const other = found.find(({ gamma }) => gamma !== contender.gamma);
-      if (other !== undefined)
-        throw new ServingError("internal", `${contender.name}: must be answered with its gamma; was ${other.gamma}`);
+      const odd = found.find((each) => typeof each === "string" || each.gamma !== contender.gamma);
+      if (odd !== undefined)
+        throw new ServingError(
+          "unavailable",
+          `${contender.name}: images must be answered with its gamma; was ${JSON.stringify(odd)}`,
+        );
+      const right = found.filter((each, at) => typeof each === "object" && each.found === own.labels[at]).length;
       accuracy[own.task]![contender.gamma!] = right / found.length;
     }
   for (const { task } of images) {
@@ -184,9 +187,8 @@ async function accuracyOf(
   return accuracy;
 }
 
-/** The first batches of a worker take longer than any other. */
-async function warm(url: string, images: readonly TestImages[]): Promise<void> {
-  const { task, labels } = images[0]!;
-  const some = { ...images[0]!, labels: labels.subarray(0, WARM_IMAGES) };
-  await classifyAll(url, some, { task, sloMs: SLACK_MS, utility: 1 }, CONCURRENCY);
+/** The first batches of a worker take longer than any other; whether they are in time is all one. */
+async function warm(url: string, images: TestImages, sloMs: number): Promise<void> {
+  const some = { ...images, labels: images.labels.subarray(0, WARM_IMAGES) };
+  await classifyAll(url, some, { task: images.task, sloMs, utility: 1 }, CONCURRENCY);
 }
