@@ -168,7 +168,7 @@ export const BENCHES: readonly Bench[] = [
       "utility of real images answered in time with their true label under bursts around capacity, on the elastic model that ships: the default and " +
       "OTAS against every fixed gamma, gamma 0 with dropping, gamma by the queue",
     isNotFor: "machines that do anything else meanwhile",
-    takes: "1 h 45 min on two quiet cores, goes on where it was ended; --size 0.4 --loads 1.3 12 min",
+    takes: "1 h 35 min on two quiet cores, goes on where it was ended; --size 0.4 --loads 1.3 14 min",
     isQuick: false,
     run: async (options) => (await import("./elastic/elastic-bench.js")).benchElastic(options),
   },

@@ -104,6 +104,8 @@ async function benchModel(options: ElasticBenchOptions, model: string): Promise<
         const made = await measureCase(served, contenders, plan, isTiny ? TINY_RUN.length : LENGTH, onProgress);
         kept.put(plan, made);
         measured.set(plan, made);
+        for (const { name, value, detail } of gainResults([{ plan, measured: made }]))
+          onProgress(`${name}: ${value.toFixed(1)} %, ${detail}`);
       }
     } finally {
       await served.stop();
