@@ -35,6 +35,7 @@ export type { BatchId } from "./core/tables/batch-table.js";
 export type { RequestHandle } from "./core/tables/request-table.js";
 export type { LoadOptions } from "./load/load-options.js";
 export { runLoad } from "./load/run-load.js";
+export type { Answers, VariantUse } from "./measure/answers.js";
 export { Histogram } from "./measure/histogram.js";
 export { combineReports, conservation, type Report } from "./measure/report.js";
 export { PullArbiter } from "./policies/baselines/servers/pull-arbiter.js";
@@ -43,6 +44,18 @@ export { RankArbiter } from "./policies/deferred/rank-arbiter.js";
 export { definePolicy } from "./policies/descriptor.js";
 export { dropReason } from "./policies/drop-reason.js";
 export { linkFront } from "./policies/link-members.js";
+export {
+  type AllocationProblem,
+  type Allocator,
+  NOT_EXECUTED,
+  plannedUtility,
+} from "./policies/otas/allocation/allocation.js";
+export { Frontier } from "./policies/otas/allocation/frontier.js";
+export { TokenAdaptation } from "./policies/otas/allocation/token-adaptation.js";
+export { ElasticQueue, type ElasticQueueOptions } from "./policies/otas/elastic-queue.js";
+export { ElasticTimes } from "./policies/otas/elastic-times.js";
+export { otas } from "./policies/otas/otas.js";
+export { type BatchLine, FixedWork, type WorkPlanner } from "./policies/otas/planners/work-planner.js";
 export {
   clipper,
   clockwork,

@@ -16,7 +16,9 @@ export interface BenchOptions {
   /** Of apps: an app's requests become twice as long, in place of the comparison. */
   readonly drift?: boolean;
   readonly profiler?: boolean;
-  /** Of default, apps and pipelines: where finished cases are kept. */
+  /** Of elastic: relative to the capacity; undefined: the benchmark's own. */
+  readonly loads?: readonly number[] | undefined;
+  /** Of default, apps, pipelines and elastic: where finished cases are kept. */
   readonly outDir?: string | null;
   readonly onProgress: (text: string) => void;
 }
@@ -159,6 +161,16 @@ export const BENCHES: readonly Bench[] = [
     takes: "35 min on two quiet cores, goes on where it was ended; --size 0.05 2 min",
     isQuick: false,
     run: async (options) => (await import("./pipelines/pipelines-bench.js")).benchPipelines(options),
+  },
+  {
+    name: "elastic",
+    isFor:
+      "utility of real images answered in time with their true label under bursts around capacity, on the elastic model that ships: the default and " +
+      "OTAS against every fixed gamma, gamma 0 with dropping, gamma by the queue",
+    isNotFor: "machines that do anything else meanwhile",
+    takes: "1 h 35 min on two quiet cores, goes on where it was ended; --size 0.4 --loads 1.3 14 min",
+    isQuick: false,
+    run: async (options) => (await import("./elastic/elastic-bench.js")).benchElastic(options),
   },
   {
     name: "autoscale",

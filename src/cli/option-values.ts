@@ -22,6 +22,12 @@ export function numberWithin(bounds: Bounds): (text: string) => number {
   };
 }
 
+/** @returns a parser of numbers within the bounds, with commas between. */
+export function numbersWithin(bounds: Bounds): (text: string) => number[] {
+  const parseNumber = numberWithin(bounds);
+  return (text) => text.split(",").map(parseNumber);
+}
+
 /** @returns a parser of whole numbers within the bounds. */
 export function integerWithin(bounds: Bounds): (text: string) => number {
   const parseNumber = numberWithin(bounds);

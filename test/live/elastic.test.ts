@@ -151,6 +151,15 @@ test("queries of both tasks at once: each has its own logits, and the gamma that
   expectLogits(fast, await reference.logits(letters, imageAt(IMAGES, 3), -4));
 });
 
+test("metrics count batches by gamma and requests by task", async () => {
+  await Promise.all([query("vit", 0, { task: "shoes" }), query("fast", 0, { task: "letters" })]);
+  const text = await (await fetch(`${running.httpUrl}/metrics`)).text();
+  expect(text).toMatch(/^rubato_elastic_batches_total\{model="vit",gamma="0"\} [1-9]/m);
+  expect(text).toMatch(/^rubato_elastic_batches_total\{model="fast",gamma="-4"\} [1-9]/m);
+  expect(text).toMatch(/^rubato_elastic_requests_total\{model="vit",task="shoes",outcome="finished"\} [1-9]/m);
+  expect(text).toMatch(/^rubato_elastic_requests_total\{model="fast",task="letters",outcome="finished"\} [1-9]/m);
+});
+
 test("a task is registered over HTTP: stored whole, profiled, and served only then", async () => {
   const bags = drawnTask("bags", 4);
   const labels = await labelsOf(bags, 20);

@@ -11,13 +11,18 @@ const SLO_MS = 60_000;
 /** The accelerators that it is measured on, and those that it is used on, must be alike. */
 export const CPU_WORKERS = { kind: "onnx", count: 2, threads: 1 } as const;
 
-/** @returns the file. */
-export async function measureProfile(folder: string, source: ModelSource, budgetS: number): Promise<string> {
+/** @param workers of the group that it is for. @returns the file. */
+export async function measureProfile(
+  folder: string,
+  source: ModelSource,
+  budgetS: number,
+  workers: object = CPU_WORKERS,
+): Promise<string> {
   const models = path.join(folder, "profiled");
   mkdirSync(models);
   const model = { name: "model", group: "cpu", policy: "eager", policyOptions: {} };
   writePolicyModels(models, source, [model], SLO_MS, null);
-  const groups = { cpu: CPU_WORKERS };
+  const groups = { cpu: workers };
   const server = await serveProcess(folder, { models, groups, profile: { budget_s: budgetS } });
   await server.stop();
   return path.join(models, "model", "1", "profile.json");

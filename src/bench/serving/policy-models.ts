@@ -23,8 +23,14 @@ export interface PolicyModel {
 }
 
 /** One of the models that `npm start` serves. @throws ServingError not-found. */
-export function shippedModel(name: string): ModelSource {
-  const folder = path.join(SHIPPED, name);
+export const shippedModel = (name: string): ModelSource => sourceOf(shippedFolder(name));
+
+export const shippedFolder = (name: string): string => path.join(SHIPPED, name);
+
+/** @param folder of a model that is version 1. @throws ServingError not-found. */
+export function sourceOf(folder: string): ModelSource {
+  if (!existsSync(path.join(folder, "rubato.yaml")))
+    throw new ServingError("not-found", `the model is not there: ${folder}`);
   const settings = parse(readFileSync(path.join(folder, "rubato.yaml"), "utf8")) as ModelSource["settings"];
   if (settings.model_file !== undefined) return { settings, file: null };
   const file = path.join(folder, "1", "model.onnx");

@@ -7,7 +7,7 @@ import { BENCHES, type Bench } from "../../bench/benches.js";
 import { dataDirOf } from "../../config/scenario/traces.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { RunFailed } from "../exit.js";
-import { integerWithin, numberWithin } from "../option-values.js";
+import { integerWithin, numbersWithin, numberWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { formatNumber, renderPairs, renderTable } from "../table.js";
 
@@ -21,6 +21,7 @@ interface BenchFlags {
   readonly live?: boolean;
   readonly drift?: boolean;
   readonly profiler?: boolean;
+  readonly loads?: readonly number[];
   readonly out: string;
   readonly json?: boolean;
 }
@@ -41,11 +42,17 @@ export function benchCommand(output: Output): Command {
     .argument("[names...]", names.join(", "))
     .option("--size <factor>", "work relative to the full size", numberWithin({ above: 0, max: 100 }), 1)
     .option("--seconds <s>", "length of each timed run (overhead, embedder)", numberWithin({ min: 0.1, max: 3600 }))
-    .option("--data-dir <dir>", "folder of data: embedder takes sentence lengths from it (default: RUBATO_DATA)")
-    .option("--figures <dir>", "folder that figures are written to (scheduler, distribution, default, apps, pipelines)")
+    .option(
+      "--data-dir <dir>",
+      "folder of data: embedder takes sentence lengths from it, elastic its bursts (default: RUBATO_DATA)",
+    )
+    .option(
+      "--figures <dir>",
+      "folder that figures are written to (scheduler, distribution, default, apps, pipelines, elastic)",
+    )
     .option(
       "--out <dir>",
-      "folder that finished cases are kept in; given again, default, apps and pipelines go on where they were",
+      "folder that finished cases are kept in; given again, default, apps, pipelines and elastic go on where they were",
       path.join("out", "bench"),
     )
     .option(
@@ -59,6 +66,7 @@ export function benchCommand(output: Output): Command {
     .option("--live", "default: only its live grid")
     .option("--drift", "apps: one app's requests become twice as long, in place of the comparison")
     .option("--profiler", "apps: p99 at 70 % load with the online profiler and without, in place of the comparison")
+    .option("--loads <list>", "elastic: offered loads, relative to the capacity", numbersWithin({ above: 0, max: 10 }))
     .option("--json", "print the results as one JSON document")
     .addHelpText(
       "after",
@@ -96,7 +104,7 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
-    const { size, seconds, casesSeed, out: outDir, drift = false, profiler = false } = flags;
+    const { size, seconds, casesSeed, out: outDir, drift = false, profiler = false, loads } = flags;
     const part = flags.simulated ? "simulated" : flags.live ? "live" : undefined;
     return await bench.run({
       size,
@@ -108,6 +116,7 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
       outDir,
       drift,
       profiler,
+      loads,
       onProgress,
     });
   } catch (error) {

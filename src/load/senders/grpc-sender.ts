@@ -87,7 +87,7 @@ export class GrpcSender implements Sender {
       { deadline: Date.now() + this.#options.clientTimeoutMs },
       (error) => {
         this.#outstanding--;
-        this.#onAnswer(ticket, error === null ? GRPC_OK : answerOfError(error));
+        this.#onAnswer(ticket, error === null ? GRPC_OK : answerOfError(error), null);
       },
     );
     return true;

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { Client, type Dispatcher, request } from "undici";
 import { ServingError } from "../../wire/serving-error.js";
 import {
@@ -12,7 +13,7 @@ import {
 import type { Sample } from "../inputs/inputs.js";
 import { type ModelMetadata, parseMetadata } from "../inputs/metadata.js";
 import { encodeHttpBody, type HttpBody } from "./http-body.js";
-import type { AnswerHandler, Sender, SenderOptions, Ticket } from "./sender.js";
+import type { AnswerBody, AnswerHandler, Sender, SenderOptions, Ticket } from "./sender.js";
 
 /** Of an error body, this much is read for its reason. */
 const ERROR_BYTES_MAX = 16 * 1024;
@@ -55,9 +56,9 @@ export class HttpSender implements Sender {
     if (client === null) return false;
     const { headers, bytes } = this.#bodies[sample]!;
     const path = `${this.#options.target.path}/infer`;
-    const exchange = new Exchange((answer) => {
+    const exchange = new Exchange(this.#options.keepsBodies === true, (answer, kept) => {
       this.#idle.push(client);
-      this.#onAnswer(ticket, answer);
+      this.#onAnswer(ticket, answer, kept);
     });
     client.dispatch({ path, method: "POST", headers, body: bytes }, exchange);
     return true;
@@ -83,35 +84,42 @@ export class HttpSender implements Sender {
   }
 }
 
-/** One request's answer as it comes in. A success is not kept: it is counted. */
+/** One request's answer as it comes in. A success is counted; its body is kept where that is asked for. */
 class Exchange implements Dispatcher.DispatchHandler {
-  readonly #done: (answer: Answer) => void;
+  readonly #keepsBodies: boolean;
+  readonly #done: (answer: Answer, body: AnswerBody | null) => void;
   #status = 0;
-  #errorBytes = 0;
-  #errorBody: Buffer[] = [];
+  #jsonBytes = Number.POSITIVE_INFINITY;
+  #byteCount = 0;
+  readonly #chunks: Buffer[] = [];
 
-  constructor(done: (answer: Answer) => void) {
+  constructor(keepsBodies: boolean, done: (answer: Answer, body: AnswerBody | null) => void) {
+    this.#keepsBodies = keepsBodies;
     this.#done = done;
   }
   onRequestStart(): void {}
-  onResponseStart(_: Dispatcher.DispatchController, status: number): void {
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     this.#status = status;
+    const jsonBytes = headers["inference-header-content-length"];
+    if (jsonBytes !== undefined) this.#jsonBytes = Number(jsonBytes);
   }
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#status === 200 || this.#errorBytes >= ERROR_BYTES_MAX) return;
-    this.#errorBytes += chunk.byteLength;
-    this.#errorBody.push(chunk);
+    if (this.#status === 200 ? !this.#keepsBodies : this.#byteCount >= ERROR_BYTES_MAX) return;
+    this.#byteCount += chunk.byteLength;
+    this.#chunks.push(chunk);
   }
   onResponseEnd(): void {
+    const bytes = Buffer.concat(this.#chunks);
     if (this.#status === 200) {
-      this.#done(HTTP_OK);
+      const jsonBytes = Math.min(this.#jsonBytes, bytes.byteLength);
+      this.#done(HTTP_OK, this.#keepsBodies ? { bytes, jsonBytes } : null);
       return;
     }
-    const { reason, text } = readErrorBody(Buffer.concat(this.#errorBody).toString("utf8"));
-    this.#done(answerOf(this.#status, String(this.#status), reason, text));
+    const { reason, text } = readErrorBody(bytes.toString("utf8"));
+    this.#done(answerOf(this.#status, String(this.#status), reason, text), null);
   }
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#done(answerOfError(error));
+    this.#done(answerOfError(error), null);
   }
 }
 

@@ -23,6 +23,15 @@ export interface SenderOptions {
   readonly responseBytesMax: number;
   /** HTTP tensors as raw bytes or as JSON; "auto" asks the server. */
   readonly encoding: "auto" | "binary" | "json";
+  /** HTTP: what came with a success is handed on with it. Default: it is only counted. */
+  readonly keepsBodies?: boolean;
+}
+
+/** What came with a success. */
+export interface AnswerBody {
+  readonly bytes: Buffer;
+  /** Of its JSON, behind which binary tensors follow. */
+  readonly jsonBytes: number;
 }
 
 /** Sends the requests of one target. Life: `metadata`, `prepare` once, any number of `send`, `close`. */
@@ -40,4 +49,5 @@ export interface Sender {
   close(): Promise<void>;
 }
 
-export type AnswerHandler = (ticket: Ticket, answer: Answer) => void;
+/** @param body null: it was no success, or is not asked for. */
+export type AnswerHandler = (ticket: Ticket, answer: Answer, body: AnswerBody | null) => void;

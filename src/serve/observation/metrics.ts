@@ -4,6 +4,7 @@ import { PREDICTION_QUANTILES } from "../../measure/prediction.js";
 import { SCALE_REASONS, type ScaleAdvice } from "../../scaling/advisor.js";
 import type { MetricsFormat } from "../gateway.js";
 import type { GroupScaling } from "../group-scaling.js";
+import { type ElasticCells, ElasticMetrics } from "./elastic-metrics.js";
 import { PipelineMetrics } from "./pipeline-metrics.js";
 import { PlacementMetrics } from "./placement-metrics.js";
 import { ProfilerMetrics } from "./profiler-metrics.js";
@@ -75,6 +76,7 @@ export interface ModelCells {
   readonly size: HistogramCell;
   readonly ratio: HistogramCell;
   readonly quantile: HistogramCell;
+  readonly elastic: ElasticCells;
 }
 
 export class Metrics {
@@ -163,6 +165,7 @@ export class Metrics {
     "rubato_worker_exits_total",
     "Workers that ended, by accelerator group and cause.",
   );
+  private readonly elastic = new ElasticMetrics(this.registry);
   readonly profiler = new ProfilerMetrics(this.registry);
   readonly placement = new PlacementMetrics(this.registry);
   readonly pipelines = new PipelineMetrics(this.registry, SECONDS);
@@ -338,6 +341,7 @@ export class Metrics {
       size: this.size.cell({ model }),
       ratio: this.ratio.cell({ model }),
       quantile: this.quantile.cell({ model }),
+      elastic: this.elastic.ofModel(model),
     };
   }
 

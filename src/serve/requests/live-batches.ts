@@ -1,3 +1,4 @@
+import { gammaOf } from "../../config/elastic.js";
 import { invariant } from "../../core/invariant.js";
 import {
   FAIL_CAUSES,
@@ -226,6 +227,7 @@ export class LiveBatches {
       running.variant === 0 ? queue.execUs[size]! : model.times.ofVariant(running.variant).us(size * queue.rows, null);
     queue.ratio.measured(execUs, profiledUs);
     cells.batchesFinished.value++;
+    if (model.tasks !== null) cells.elastic.ran(gammaOf(model.tasks.elastic, running.variant));
     cells.size.observe(members.length);
     cells.execution.observe(execUs / 1e6);
     cells.ratio.observe(execUs / Math.max(1, predictedUs));

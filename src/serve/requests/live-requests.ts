@@ -256,7 +256,7 @@ export class LiveRequests {
     const { model } = request;
     const { cells } = model;
     const totalUs = request.answeredAt - request.receivedAt;
-    let name = "finished";
+    let name: "finished" | "late" | "dropped" | "failed" = "finished";
     let why = "";
     if (request.end === "replied") {
       cells.finished.value++;
@@ -284,6 +284,7 @@ export class LiveRequests {
       const queueUs = request.dispatchedAt < 0 ? totalUs : request.dispatchedAt - request.receivedAt;
       model.counts.ended(request.end === "replied", totalUs, queueUs);
     }
+    if (model.tasks !== null) cells.elastic.ended(model.tasks.nameOf(request.traits.kind), name);
     model.group.load.ended(request.queue, name, why);
     if (request.trace !== null) this.tracer?.end(request, name, why, at);
   }

@@ -134,6 +134,11 @@ export class TaskTable {
       await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
+  /** Of a kind that is held. */
+  nameOf(kind: number): string {
+    return this.bound[kind]!.spec.name;
+  }
+
   /** A request of this kind was let in, or is a member of a batch. */
   hold(kind: number): void {
     this.bound[kind]!.held++;
