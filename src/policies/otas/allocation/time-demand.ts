@@ -30,7 +30,7 @@ export class TimeDemand {
   private readonly forgetUs: number;
 
   /**
-   * @param accuracy [kinds x gammas]. @param costUs by gamma: time of one more request in a full batch, its share of all.
+   * @param accuracy [kinds x gammas]; of a kind beyond them the last one's. @param costUs by gamma: time of one more request in a full batch, its share of all.
    * @param forgetUs time constant, µs: demand of so long ago counts 1/e.
    */
   constructor(accuracy: Float64Array, costUs: Float64Array, forgetUs: number) {
@@ -51,8 +51,9 @@ export class TimeDemand {
     this.forget(at);
     if (!(utility > 0)) return;
     const utilityLog = Math.log2(utility) + OCTAVES_BELOW;
-    const row = kind * this.gammas;
-    for (let corner = row; corner < row + this.corners[kind]!; corner++) {
+    const known = Math.min(kind, this.corners.length - 1);
+    const row = known * this.gammas;
+    for (let corner = row; corner < row + this.corners[known]!; corner++) {
       const bucket = Math.floor((this.slopeLog[corner]! + utilityLog) * PER_OCTAVE);
       this.demandUs[Math.min(BUCKETS - 1, Math.max(0, bucket))]! += this.lengthUs[corner]!;
     }
