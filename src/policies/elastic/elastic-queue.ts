@@ -1,3 +1,4 @@
+import type { GivenBatch } from "../../core/latency/latency.js";
 import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY, DROP_SKIPPED } from "../../core/outcome.js";
 import type { Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
 import { Release } from "../../core/release.js";
@@ -35,6 +36,16 @@ export interface ElasticQueueOptions {
    * Who of a batch is given up before it runs. late: who would end after its deadline; expired: whose deadline has passed.
    */
   readonly evicts: "late" | "expired";
+  /** Queues of other models are on the same accelerators. */
+  readonly shared?: SharedAccelerators | undefined;
+}
+
+/** What queues of unlike policies tell each other. */
+export interface SharedAccelerators {
+  /** No model's batches keep every accelerator from it; see Reserve. */
+  readonly isolation: boolean;
+  /** @param perUs arrivals per µs. @param need accelerators that they need at the least. */
+  say(perUs: number, need: number): void;
 }
 
 /**
@@ -48,6 +59,8 @@ export interface ElasticQueueOptions {
  */
 export class ElasticQueue implements Queue {
   readonly isByKind = true;
+  /** Its times, where its policy has none for all queues. */
+  readonly kindTimes?: ElasticTimes;
   private readonly pool: WaitingPool;
   private readonly retries: Retries;
   private readonly times: BatchTimes;
@@ -55,6 +68,9 @@ export class ElasticQueue implements Queue {
   private readonly release = new Release();
   /** By accelerator: the model of the family that it was last told to run. */
   private readonly resident: Int32Array;
+  /** Reused: read during a call. */
+  private readonly given: { -readonly [Field in keyof GivenBatch]: GivenBatch[Field] };
+  private readonly spec: QueueSpec;
   private readonly key: QueueKey;
   private readonly core: QueueView;
   private readonly ways: ElasticTimes;
@@ -72,7 +88,10 @@ export class ElasticQueue implements Queue {
     this.demand = demand;
     this.options = options;
     this.retries = new Retries(core);
-    this.times = new BatchTimes(key, spec, core);
+    if (spec.latency !== times) this.kindTimes = times;
+    this.spec = spec;
+    this.times = new BatchTimes(key, { ...spec, latency: times }, core);
+    this.given = { batch: -1, batches: core.batches, requests: core.requests };
     this.line = new PlannedLine(pool, times, sizes);
     this.resident = new Int32Array(core.accelerators.capacity);
   }
@@ -85,6 +104,7 @@ export class ElasticQueue implements Queue {
     const { kind, weight } = this.core.requests;
     this.work.arrived(at);
     this.demand?.arrived(kind[request]!, weight[request]!, at);
+    this.refreshDemand(at);
     this.pool.add(request, at);
     this.refresh(at);
   }
@@ -113,7 +133,14 @@ export class ElasticQueue implements Queue {
     this.refresh(at);
   }
 
-  refreshDemand(_at: number): void {}
+  refreshDemand(at: number): void {
+    const { demand, core, key, options } = this;
+    if (options.shared === undefined || demand === null) return;
+    const perUs = demand.perUs(at);
+    const need = perUs * demand.leastUs * this.ways.drift;
+    core.offers.demand[key] = need * core.accelerators.fastestScale;
+    options.shared.say(perUs, need);
+  }
 
   refresh(at: number): void {
     if (at >= this.release.dueAt) this.release.released(this.ways.reset());
@@ -191,6 +218,10 @@ export class ElasticQueue implements Queue {
     batches.variant[batch] = this.ways.numberOf(way);
     this.ways.sends(this.loadUs(way, accelerator));
     this.resident[accelerator] = this.ways.variant(way).family;
+    if (this.kindTimes !== undefined) {
+      this.given.batch = batch;
+      batches.plan(batch, Math.ceil(this.ways.givenUs(this.given) * this.core.accelerators.scale[accelerator]!));
+    }
     return batch;
   }
 
@@ -256,6 +287,9 @@ export class ElasticQueue implements Queue {
     if (size === 0) return;
     const lead = times.leadUs(1);
     offers.leadUs[key] = lead;
+    offers.aloneUs[key] = aloneUs;
+    if (this.options.shared?.isolation)
+      offers.slackUs[key] = Math.max(0, this.spec.sloUs - core.delaysOf(key).responseUs - lead - aloneUs);
     offers.opensAt[key] = Math.max(at + lead, this.opensAt(at));
     offers.latestAt[key] = latestAt;
     offers.rank[key] = latestAt;
