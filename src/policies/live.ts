@@ -102,10 +102,7 @@ export function liveWindow(
   const given = Object.fromEntries(known.filter(([key]) => key in descriptor.options));
   const rules = descriptor.rulesOf(given as Parameters<WindowDescriptor["rulesOf"]>[0], sloUs ?? 0);
   // Of every policy, live: without it one model can starve another.
-  const isolation = (options.isolation as boolean | undefined) ?? defaults.isolation;
-  // Without an SLO, too: tasks have their own.
-  const adaptsTokens = policy === autoPolicy.name && options.adapt_tokens !== false;
-  return { ...rules, isolation, adaptsTokens: adaptsTokens || rules.adaptsTokens === true };
+  return { ...rules, isolation: (options.isolation as boolean | undefined) ?? defaults.isolation };
 }
 
 const OPENS = ["frontrun", "eager", "timeout"] as const;
@@ -167,7 +164,7 @@ export function decodeWindow(from: Float64Array, offset: number): WindowRules {
     idleDispatch: from[offset + 6] === 1,
     // Not there in a log of before there was any.
     isolation: (from[offset + 8]! & ISOLATION) !== 0,
-    adaptsTokens: (from[offset + 8]! & ADAPTS_TOKENS) !== 0,
+    ...((from[offset + 8]! & ADAPTS_TOKENS) === 0 ? {} : { adaptsTokens: true }),
     plus: decodeParts(from[offset + 7]),
   };
 }

@@ -616,7 +616,12 @@ export function variantsOf(
         of({ evict: "expired" }, false),
       ];
     case "otas+":
-      return [of({}), of({ dispatch: "deferred" }), of({ grouping: "arrival", mu: 0.25, epsilon: 3 }), of({ price: "none" })];
+      return [
+        of({}),
+        of({ dispatch: "deferred" }),
+        of({ grouping: "arrival", mu: 0.25, epsilon: 3 }),
+        of({ price: "none" }),
+      ];
     case "pets":
     case "tome":
     case "vpt":

@@ -167,7 +167,7 @@ const define = (name: string, summary: string, isAuto: boolean) =>
       rateWindowUs: microseconds(given.rate_window_s),
       slackUs: given.timer_slack_us,
       isolation: given.isolation,
-      adaptsTokens: given.adapt_tokens,
+      ...(given.adapt_tokens ? { adaptsTokens: true } : {}),
       plus: {
         keepUp: given.target === "keep-up",
         feedback: given.feedback,

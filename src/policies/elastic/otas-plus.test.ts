@@ -54,7 +54,11 @@ describe("grouping: wanted", () => {
   });
 
   test("who is cancelled is in no batch; what was passed over is skipped", () => {
-    const run = drive(otasPlus({ price: "none" })).arrive(0, "x").arrive(10, "ab", 0, 5000).cancel(20, "a").until(3000);
+    const run = drive(otasPlus({ price: "none" }))
+      .arrive(0, "x")
+      .arrive(10, "ab", 0, 5000)
+      .cancel(20, "a")
+      .until(3000);
     expect(run.dispatches.map((each) => each.split(":")[1])).toEqual(["x", "b"]);
     // x until 300. There is time for one: b earns more.
     const skipped = drive(otasPlus({ price: "none" }))
@@ -71,7 +75,10 @@ describe("grouping: wanted", () => {
 });
 
 describe("price: demand", () => {
-  const times = new ElasticTimes({ latency: { execUs: linearTable(100, 100, 8), sizeMax: 8 } as never, elastic: ELASTIC });
+  const times = new ElasticTimes({
+    latency: { execUs: linearTable(100, 100, 8), sizeMax: 8 } as never,
+    elastic: ELASTIC,
+  });
   /** Written down: what it was given. */
   const seen: number[][] = [];
   const inner = (choose: (round: number) => number): WorkPlanner => ({
@@ -98,7 +105,11 @@ describe("price: demand", () => {
 
   test("batches are worth what they earn less the price of their time", () => {
     seen.length = 0;
-    const work = new PricedWork(inner(() => 0), demand, times);
+    const work = new PricedWork(
+      inner(() => 0),
+      demand,
+      times,
+    );
     const price = work.price(1, 1, 0);
     expect(price).toBeGreaterThan(0.0085);
     expect(price).toBeLessThanOrEqual(0.6 / 62.5);
@@ -110,7 +121,11 @@ describe("price: demand", () => {
 
   test("where nothing is worth its time it is planned as if time were free", () => {
     seen.length = 0;
-    const work = new PricedWork(inner((round) => (round === 1 ? NOT_EXECUTED : 1)), demand, times);
+    const work = new PricedWork(
+      inner((round) => (round === 1 ? NOT_EXECUTED : 1)),
+      demand,
+      times,
+    );
     const chosen = new Int32Array(1);
     work.plan(line(), chosen, 0);
     expect(chosen[0]).toBe(1);

@@ -2,13 +2,13 @@
 import type { Policy } from "../../core/policy.js";
 import { RankArbiter } from "../deferred/rank-arbiter.js";
 import { definePolicy } from "../descriptor.js";
-import type { NumberOption, OptionsOf, OptionTable } from "../options.js";
 import { evicts, GAMMA_MAX, POOL_OPTIONS } from "../elastic/elastic-options.js";
 import { type PoolOptions, poolByArrival, sizesOf } from "../elastic/elastic-parts.js";
 import { ElasticQueue } from "../elastic/elastic-queue.js";
 import { ElasticTimes, type WaysOptions } from "../elastic/elastic-times.js";
 import { InfaasWork } from "../elastic/planners/infaas-work.js";
 import { FixedWork, type WorkPlanner } from "../elastic/planners/work-planner.js";
+import type { NumberOption, OptionsOf, OptionTable } from "../options.js";
 
 type Options = PoolOptions & { readonly evict: "late" | "expired" };
 
