@@ -40,10 +40,11 @@ async function serve(gamma, work) {
       cpSync(path.join(source, entry), path.join(own, entry), { recursive: true });
   const yaml = readFileSync(path.join(source, "rubato.yaml"), "utf8")
     .replace(/^\s+gamma:.*\n/m, "")
-    .replace(/^slo_ms:.*\n/m, "");
+    .replace(/^slo_ms:.*\n/m, "")
+    .replace(/^policy_options:.*\n/m, "");
   writeFileSync(
     path.join(own, "rubato.yaml"),
-    `slo_ms: 10000\n${yaml.replace(/^elastic:[^\S\n]*\n/m, `elastic:\n  gamma: ${gamma}\n`)}`,
+    `slo_ms: 10000\npolicy_options: { adapt_tokens: false }\n${yaml.replace(/^elastic:[^\S\n]*\n/m, `elastic:\n  gamma: ${gamma}\n`)}`,
   );
   writeFileSync(
     path.join(folder, "rubato.config.yaml"),

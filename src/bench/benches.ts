@@ -71,9 +71,9 @@ export const BENCHES: readonly Bench[] = [
   {
     name: "otas",
     isFor:
-      "OTAS's allocators: what they lose against every plan on small queues, what a plan costs, what they and ours earn on one accelerator",
+      "OTAS's allocators: what they lose against every plan on small queues, what a plan and a decision cost, what each option of the policy earns in simulation",
     isNotFor: "the paper's evaluation: that is `rubato reproduce`",
-    takes: "1 min",
+    takes: "2 min",
     isQuick: false,
     run: async (options) => (await import("./otas/otas-bench.js")).benchOtas(options),
   },

@@ -107,6 +107,9 @@ export function liveWindow(
 
 const OPENS = ["frontrun", "eager", "timeout"] as const;
 const DROPS = ["window", "infeasible", "expired"] as const;
+/** Bits of the last number. */
+const ISOLATION = 1;
+const ADAPTS_TOKENS = 2;
 /** Numbers that `encodeWindow` writes. */
 export const WINDOW_NUMBERS = 9;
 
@@ -140,7 +143,7 @@ export function encodeWindow(window: WindowRules, into: Float64Array, offset: nu
   const { plus } = window;
   into[offset + 7] =
     plus === null ? 0 : PARTS.reduce((bits, part, at) => bits + (part !== null && plus[part] ? 2 << at : 0), 1);
-  into[offset + 8] = window.isolation ? 1 : 0;
+  into[offset + 8] = (window.isolation ? ISOLATION : 0) + (window.adaptsTokens ? ADAPTS_TOKENS : 0);
 }
 
 export function decodeWindow(from: Float64Array, offset: number): WindowRules {
@@ -160,7 +163,8 @@ export function decodeWindow(from: Float64Array, offset: number): WindowRules {
     slackUs: from[offset + 5]!,
     idleDispatch: from[offset + 6] === 1,
     // Not there in a log of before there was any.
-    isolation: from[offset + 8] === 1,
+    isolation: (from[offset + 8]! & ISOLATION) !== 0,
+    ...((from[offset + 8]! & ADAPTS_TOKENS) === 0 ? {} : { adaptsTokens: true }),
     plus: decodeParts(from[offset + 7]),
   };
 }

@@ -20,7 +20,7 @@ import { fixedSizePolicy } from "./fixed-size/fixed-size.js";
 import { LIVE_ON_THREADS, livePolicy, separableLivePolicy } from "./live.js";
 import type { GivenOptions, OptionTable } from "./options.js";
 import { infaasPolicy, petsPolicy, tomePolicy, vptPolicy } from "./otas/baselines.js";
-import { otas, otasPolicy } from "./otas/otas.js";
+import { otas, otasPlus, otasPlusPolicy, otasPolicy } from "./otas/otas.js";
 import { fixedGammaPolicy, queueGammaPolicy } from "./otas/simple/simple-policies.js";
 import { pard, pardPolicy } from "./pard/pard.js";
 
@@ -37,6 +37,7 @@ export {
   naive,
   nexus,
   otas,
+  otasPlus,
   pard,
   shepherd,
   tfserving,
@@ -55,6 +56,7 @@ const POLICIES = [
   distributionPlusPolicy,
   pardPolicy,
   otasPolicy,
+  otasPlusPolicy,
   fixedSizePolicy,
   tfservingPolicy,
   tritonPolicy,

@@ -52,10 +52,10 @@ describe("experiments", () => {
     },
   );
 
-  it("every size has points, but for what is worked by hand; no two experiments have one name", () => {
+  it("every size has points, but for what is worked by hand or assumed; no two experiments have one name", () => {
+    const unrun = ["orloj/fig6", "otas/fig4", "otas/fig7"];
     for (const size of ["small", "default", "full"] as const)
-      for (const experiment of EXPERIMENTS)
-        expect(experiment.plan(size).points.length > 0, experiment.name).toBe(experiment.name !== "orloj/fig6");
+      for (const { name, plan } of EXPERIMENTS) expect(plan(size).points.length > 0, name).toBe(!unrun.includes(name));
     expect(new Set(EXPERIMENTS.map(({ name }) => name)).size).toBe(EXPERIMENTS.length);
   });
 

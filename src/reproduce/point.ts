@@ -108,6 +108,8 @@ export interface PipelinePoint extends Simulated {
 /** A run of elastic models: what is earned. */
 export interface ElasticPoint extends Simulated {
   readonly kind: "elastic";
+  /** Of the distribution of batches by which part of each was right. */
+  readonly steps: number;
 }
 
 /** One partitioning problem: the plan, greedy with swaps, random search. */
@@ -279,6 +281,8 @@ export interface ElasticResult {
   readonly accuracy: SeedStatistics;
   /** By gamma or model of a family: part of the batches, over all seeds. */
   readonly batches_by: Readonly<Record<string, number>>;
+  /** Part of the batches of which less than (k + 1) / steps was right; the last, 1, has those with all right. */
+  readonly batches_up_to: readonly number[];
 }
 
 export interface PlanImbalance {

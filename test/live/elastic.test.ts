@@ -50,12 +50,16 @@ const start = async (): Promise<RunningServer> => {
   return server;
 };
 
+/** Nothing is chosen: all batches run with `elastic.gamma`. */
+const ONE_GAMMA = "slo_ms: 5000\ntimeout_max_ms: 60000\npolicy_options: { adapt_tokens: false }\n";
+
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), "rubato-elastic-"));
-  const model = putModel(path.join(folder, "models"), "vit");
+  const model = putModel(path.join(folder, "models"), "vit", "", ONE_GAMMA);
   for (const task of [shoes, letters]) putTask(model, task);
-  const fast = putModel(path.join(folder, "models"), "fast", "  gamma: -4\n  registration: false\n");
+  const fast = putModel(path.join(folder, "models"), "fast", "  gamma: -4\n  registration: false\n", ONE_GAMMA);
   putTask(fast, letters);
+  putTask(putModel(path.join(folder, "models"), "chosen"), letters);
   putModel(path.join(folder, "models"), "strict", "  accuracy_min: 0.9\n");
   reference = await Reference.create();
   running = await start();
@@ -158,6 +162,13 @@ test("metrics count batches by gamma and requests by task", async () => {
   expect(text).toMatch(/^rubato_elastic_batches_total\{model="fast",gamma="-4"\} [1-9]/m);
   expect(text).toMatch(/^rubato_elastic_requests_total\{model="vit",task="shoes",outcome="finished"\} [1-9]/m);
   expect(text).toMatch(/^rubato_elastic_requests_total\{model="fast",task="letters",outcome="finished"\} [1-9]/m);
+});
+
+test("who names no policy is served with the gamma that earns the most: beside nothing else, the most accurate", async () => {
+  const most = GAMMAS.at(-1)!;
+  const answer = await query("chosen", 3, { task: "letters" });
+  expect(answer.json.parameters).toEqual({ gamma: most });
+  expectLogits(answer, await reference.logits(letters, imageAt(IMAGES, 3), most));
 });
 
 test("a task is registered over HTTP: stored whole, profiled, and served only then", async () => {

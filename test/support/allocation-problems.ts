@@ -1,4 +1,4 @@
-import type { AllocationProblem } from "../../src/policies/otas/allocation/allocation.js";
+import type { AllocationProblem } from "../../src/policies/elastic/allocation/allocation.js";
 
 /** @param batches due moment, µs; then [time in µs, utility] by gamma. */
 export function problemOf(batches: readonly [number, ...[number, number][]][]): AllocationProblem {

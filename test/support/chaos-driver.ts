@@ -615,6 +615,13 @@ export function variantsOf(
         of({ beta: 0, initial_s: 0, epsilon: 3, eta_ms: 10, mu: 0 }),
         of({ evict: "expired" }, false),
       ];
+    case "otas+":
+      return [
+        of({}),
+        of({ dispatch: "deferred" }),
+        of({ grouping: "arrival", mu: 0.25, epsilon: 3 }),
+        of({ price: "none" }),
+      ];
     case "pets":
     case "tome":
     case "vpt":

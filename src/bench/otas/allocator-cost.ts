@@ -1,9 +1,9 @@
 /** What does a plan cost? 100 batches of 9 gammas, and what queues are like. */
 
 import { mean, median } from "../../measure/statistics.js";
-import type { AllocationProblem, Allocator } from "../../policies/otas/allocation/allocation.js";
-import { Frontier } from "../../policies/otas/allocation/frontier.js";
-import { TokenAdaptation } from "../../policies/otas/allocation/token-adaptation.js";
+import type { AllocationProblem, Allocator } from "../../policies/elastic/allocation/allocation.js";
+import { Frontier } from "../../policies/elastic/allocation/frontier.js";
+import { TokenAdaptation } from "../../policies/elastic/allocation/token-adaptation.js";
 import { stream } from "../../sim/random.js";
 import type { BenchResult } from "../bench-result.js";
 import { digestOf } from "../digest.js";

@@ -1,8 +1,8 @@
 /** How often and by how much do allocators lose against trying every plan, on small queues? */
-import type { Allocator } from "../../policies/otas/allocation/allocation.js";
-import { Exhaustive } from "../../policies/otas/allocation/exhaustive.js";
-import { Frontier } from "../../policies/otas/allocation/frontier.js";
-import { TokenAdaptation } from "../../policies/otas/allocation/token-adaptation.js";
+import type { Allocator } from "../../policies/elastic/allocation/allocation.js";
+import { Exhaustive } from "../../policies/elastic/allocation/exhaustive.js";
+import { Frontier } from "../../policies/elastic/allocation/frontier.js";
+import { TokenAdaptation } from "../../policies/elastic/allocation/token-adaptation.js";
 import { stream } from "../../sim/random.js";
 import type { BenchResult } from "../bench-result.js";
 import { digestOf } from "../digest.js";

@@ -1,104 +1,92 @@
-/** What do OTAS, its parts and what is put in their place earn on one accelerator? */
+/** What do OTAS, its parts and what is put in their place earn? Simulated, on the paper's machine and load and at 1.5 times as many requests. */
 
+import type { Report } from "../../measure/report.js";
 import { mean, tInterval95 } from "../../measure/statistics.js";
-import { Frontier } from "../../policies/otas/allocation/frontier.js";
-import { TokenAdaptation } from "../../policies/otas/allocation/token-adaptation.js";
-import { limitsByTable } from "../../policies/otas/planners/rate-limits.js";
-import { GAMMAS } from "../../reproduce/otas/vision-transformer.js";
+import { ceilingPart } from "../../reproduce/otas/query-types.js";
+import { type RateSource, sourcesOf } from "../../reproduce/otas/rates.js";
+import { scenarioOf } from "../../reproduce/otas/scenario.js";
+import { FIXED, QUEUE } from "../../reproduce/otas/systems.js";
+import type { Choice } from "../../reproduce/point.js";
+import { scenarioOf as expanded } from "../../reproduce/run-point.js";
+import { simulate } from "../../sim/simulate.js";
 import type { BenchResult } from "../bench-result.js";
 import { digestOf } from "../digest.js";
-import { EarliestFirst } from "./earliest-first.js";
-import { bursts, type ElasticLoad, elasticLoad, synthetic } from "./elastic-load.js";
-import { ElasticProfile } from "./elastic-profile.js";
-import { type Contender, type Earned, serve } from "./one-accelerator.js";
-import { BATCHES_MAX, OtasContender, type OtasSetting } from "./otas-contender.js";
-import { RegroupedContender, type RegroupedSetting } from "./regrouped-contender.js";
 
 const SEEDS = [1, 2, 3, 4, 5];
-const SECONDS = 120;
-const STATES_MAX = 10_000;
-const DEMAND_US = 500_000;
-const LOADS = [
-  { name: "synthetic", rates: synthetic, scale: 1 },
-  { name: "synthetic", rates: synthetic, scale: 1.5 },
-  { name: "bursts", rates: bursts, scale: 1 },
-  { name: "bursts", rates: bursts, scale: 1.5 },
+const SECONDS = 60;
+const SCALES = [1, 1.5];
+
+const otas = (options: Choice["options"] = {}): Choice => ({ policy: "otas", options });
+const plus = (options: Choice["options"] = {}): Choice => ({ policy: "otas+", options });
+const ALWAYS = { beta: 0, initial_s: 0 };
+const FRONTIER = { ...ALWAYS, allocator: "frontier" };
+const PRICED = { price: "demand" };
+const ALIKE = { mu: 0.25 };
+
+/** The first is compared with. Where there are several settings the best by hindsight counts. */
+const CONTENDERS: readonly [name: string, settings: readonly Choice[]][] = [
+  ["otas", [otas()]],
+  ["otas, f as in Table I", [otas({ rate_rule: "table" })]],
+  ["best fixed gamma", FIXED.settings.map(({ choice }) => choice)],
+  ["best gamma by queue", QUEUE.settings.map(({ choice }) => choice)],
+  ["Algorithm 2 alone", [otas(ALWAYS)]],
+  ["frontier alone", [otas(FRONTIER)]],
+  ["Algorithm 2 alone, priced", [otas({ ...ALWAYS, ...PRICED })]],
+  ["frontier alone, priced", [otas({ ...FRONTIER, ...PRICED })]],
+  ["frontier alone, mu 0.25", [otas({ ...FRONTIER, ...ALIKE })]],
+  ["frontier alone, mu 0.25, priced", [otas({ ...FRONTIER, ...ALIKE, ...PRICED })]],
+  ["otas+, all together", [plus({ wanted_share: 1 })]],
+  ["otas+, not priced", [plus({ price: "none" })]],
+  ["otas+, Algorithm 2", [plus({ allocator: "token-adaptation" })]],
+  ["otas+, deferred", [plus({ dispatch: "deferred" })]],
+  ["otas+", [plus()]],
 ];
 
-const PROFILE = new ElasticProfile(GAMMAS);
-/** Up to what each gamma does per second. */
-const THROUGHPUT = PROFILE.costUs().map((costUs) => 1e6 / costUs);
-
-const algorithm2 = new TokenAdaptation(BATCHES_MAX, GAMMAS.length);
-const frontier = new Frontier(BATCHES_MAX, GAMMAS.length, STATES_MAX);
-const OTAS: OtasSetting = { allocator: algorithm2, few: 5, likeUtility: 0.8, rateMax: limitsByTable(GAMMAS) };
-const OURS: RegroupedSetting = { allocator: frontier, share: 0.6, demandUs: DEMAND_US, isPriced: true };
-
-const otas = (change: Partial<OtasSetting>) => (load: ElasticLoad) =>
-  new OtasContender(load, PROFILE, { ...OTAS, ...change });
-const regrouped = (change: Partial<RegroupedSetting>) => (load: ElasticLoad) =>
-  new RegroupedContender(load, PROFILE, { ...OURS, ...change });
-
-const earliest = (gammaFor: (waiting: number) => number) => (load: ElasticLoad) =>
-  new EarliestFirst(load, PROFILE, gammaFor);
-/** 8, 0 and -15 by how many wait: up to one full batch at 8, up to three. */
-const byQueue = (waiting: number): number => GAMMAS.indexOf(waiting <= 64 ? 8 : waiting <= 192 ? 0 : -15);
-
-/** The first is compared with. */
-const CONTENDERS: readonly [name: string, create: (load: ElasticLoad) => Contender][] = [
-  ["otas", otas({})],
-  ["gamma by the queue", earliest(byQueue)],
-  ["otas, f by throughput", otas({ rateMax: THROUGHPUT })],
-  ["Algorithm 2 alone", otas({ few: -1 })],
-  ["frontier alone", otas({ few: -1, allocator: frontier })],
-  ["Algorithm 2 alone, priced", otas({ few: -1, priceOver: DEMAND_US })],
-  ["frontier alone, priced", otas({ few: -1, allocator: frontier, priceOver: DEMAND_US })],
-  ["frontier alone, mu 0.15", otas({ few: -1, allocator: frontier, likeUtility: 0.15 })],
-  ["frontier alone, mu 0.15, priced", otas({ few: -1, allocator: frontier, likeUtility: 0.15, priceOver: DEMAND_US })],
-  ["regrouped, all together", regrouped({ share: 1 })],
-  ["regrouped, not priced", regrouped({ isPriced: false })],
-  ["regrouped, Algorithm 2", regrouped({ allocator: algorithm2 })],
-  ["regrouped", regrouped({})],
-];
-
-/** @param size Relative to 120 s by five seeds. */
+/** @param size Relative to 60 s by five seeds. */
 export function earnings(size: number, onProgress: (text: string) => void): BenchResult[] {
   const seconds = Math.max(3, Math.round(SECONDS * size));
-  return LOADS.flatMap(({ name, rates, scale }) => {
-    const loads = SEEDS.map((seed) => elasticLoad(rates, seed, seconds, scale));
-    const base = loads.map((load) => serve(load, PROFILE, CONTENDERS[0]![1](load)));
-    onProgress(`${name} x ${scale}: ${loads.map(({ count }) => Math.round(count / seconds)).join(", ")} requests/s\n`);
-    const earnedBy = (create: (load: ElasticLoad) => Contender): Earned[] =>
-      loads.map((load) => serve(load, PROFILE, create(load)));
-    const fixed = GAMMAS.map((_, gamma) => earnedBy(earliest(() => gamma)));
-    const best = fixed.reduce((most, each) => (sharesOf(each) > sharesOf(most) ? each : most));
-    const called = `otas ${name} x ${scale}`;
-    return [
-      resultOf(`${called}, best fixed gamma`, best, base, `gamma ${GAMMAS[fixed.indexOf(best)]}; `),
-      ...CONTENDERS.map(([contender, create]) => resultOf(`${called}, ${contender}`, earnedBy(create), base)),
-    ];
+  return sourcesOf(undefined).flatMap((source) =>
+    SCALES.flatMap((scale) => {
+      const called = `otas ${source.name} x ${scale}`;
+      const results = ofLoad(called, source, seconds, scale);
+      onProgress(`${called}\n`);
+      return results;
+    }),
+  );
+}
+
+function ofLoad(called: string, source: RateSource, seconds: number, scale: number): BenchResult[] {
+  const rates = source.rates(seconds).map((rate) => rate * scale);
+  const scenario = expanded(scenarioOf(source.name, rates));
+  const run = ({ policy, options: policyOptions = {} }: Choice): Report[] =>
+    SEEDS.map((seed) => simulate(scenario, { policy, policyOptions, seed }));
+  const base = run(CONTENDERS[0]![1][0]!);
+  return CONTENDERS.map(([name, settings]) => {
+    const runs = settings.map((choice) => ({ choice, reports: run(choice) }));
+    const best = runs.reduce((most, each) => (earnedOf(each.reports) > earnedOf(most.reports) ? each : most));
+    const note = settings.length === 1 ? "" : `${JSON.stringify(best.choice.options)}; `;
+    return resultOf(`${called}, ${name}`, best.reports, base, note);
   });
 }
 
-const sharesOf = (earned: readonly Earned[]): number => mean(earned.map(({ share }) => share));
+/** Of the ceiling: every request in time by the gamma that is best for it. */
+const shareOf = ({ utility }: Report): number => utility!.earned / (ceilingPart() * utility!.offered);
+const earnedOf = (reports: readonly Report[]): number => mean(reports.map(shareOf));
 
-function resultOf(name: string, earned: readonly Earned[], base: readonly Earned[], note = ""): BenchResult {
+function resultOf(name: string, reports: readonly Report[], base: readonly Report[], note: string): BenchResult {
   const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
-  const over = earned.map(({ share }, seed) => share / base[seed]!.share - 1);
-  const [share, gain, inTime, right] = [
-    tInterval95(earned.map((each) => each.share)),
-    tInterval95(over),
-    tInterval95(earned.map((each) => each.inTime)),
-    tInterval95(earned.map((each) => each.right)),
-  ];
+  const over = reports.map((report, seed) => shareOf(report) / shareOf(base[seed]!) - 1);
+  const gain = tInterval95(over);
+  const right = mean(reports.map(({ answers, arrived }) => answers!.right / arrived));
+  const inTime = mean(reports.map(({ answers, arrived }) => (answers!.right + answers!.wrong) / arrived));
   return {
     name,
-    value: 100 * share.mean,
+    value: 100 * earnedOf(reports),
     unit: "% of the ceiling",
     detail:
       `${note}over otas ${percent(gain.mean)} [${percent(gain.low)}, ${percent(gain.high)}], least ${percent(Math.min(...over))}; in time ` +
-      `${percent(inTime.mean)}, and right ${percent(right.mean)}; batches of ${mean(earned.map(({ batchSize }) => batchSize)).toFixed(1)}`,
-    digest: digestOf(earned.map((each) => each.share.toFixed(9))),
-    figures: { over_otas: gain.mean, over_otas_low: gain.low, in_time: inTime.mean, right: right.mean },
+      `${percent(inTime)}, and right ${percent(right)}; batches of ${mean(reports.map(({ batch_size }) => batch_size.mean ?? 0)).toFixed(1)}`,
+    digest: digestOf(reports.map((report) => shareOf(report).toFixed(9))),
+    figures: { over_otas: gain.mean, over_otas_low: gain.low, in_time: inTime, right },
   };
 }

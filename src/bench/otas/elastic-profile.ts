@@ -49,11 +49,6 @@ export class ElasticProfile {
 
   /** Of a batch. */
   readonly timeUs = (gamma: number, size: number): number => Math.ceil(FIXED_US + size * this.requestUs[gamma]!);
-
-  /** [gammas] time of one request in a full batch, µs. */
-  costUs(): Float64Array {
-    return Float64Array.from(this.gammas, (_, gamma) => this.timeUs(gamma, BATCH_MAX) / BATCH_MAX);
-  }
 }
 
 /** For each request of a batch of 64. */

@@ -1,5 +1,5 @@
 /** Queues of batches as Algorithm 1 leaves them: 1 to 64 requests, each batch of one query type of Table II. */
-import type { AllocationProblem } from "../../policies/otas/allocation/allocation.js";
+import type { AllocationProblem } from "../../policies/elastic/allocation/allocation.js";
 import { BATCH_MAX } from "../../reproduce/otas/vision-transformer.js";
 import type { Uniform } from "../../sim/random.js";
 import { ElasticProfile, NINE_GAMMAS, QUERY_TYPES } from "./elastic-profile.js";

@@ -138,6 +138,13 @@ const optionsOf = <const B extends boolean>(isAuto: B) =>
         "For requests that go on to later modules of a pipeline the target is at least what each accelerator has of all that wait: the measured " +
         "rate is behind when a burst begins. Only for a model alone on its accelerators.",
     },
+    adapt_tokens: {
+      type: "boolean",
+      default: isAuto,
+      meaning:
+        "An elastic model does as much work on each batch as earns the most, as under `otas+` with its defaults, and nothing is rehearsed on its accelerators. " +
+        "false: one gamma for all, and windows as for other models.",
+    },
     rate_window_s: rateWindow(2),
     timer_slack_us: timerSlack,
   }) as const;
@@ -160,6 +167,7 @@ const define = (name: string, summary: string, isAuto: boolean) =>
       rateWindowUs: microseconds(given.rate_window_s),
       slackUs: given.timer_slack_us,
       isolation: given.isolation,
+      ...(given.adapt_tokens ? { adaptsTokens: true } : {}),
       plus: {
         keepUp: given.target === "keep-up",
         feedback: given.feedback,

@@ -2,6 +2,7 @@ import { violated } from "../../core/invariant.js";
 import type { ArbiterView, QueueSpec, QueueView, SeparablePolicy } from "../../core/policy.js";
 import type { TimesByKind } from "../by-kind/times-by-kind.js";
 import { definePolicy, type PolicyDefinition, type PolicyDescriptor } from "../descriptor.js";
+import { otasPlusQueue } from "../elastic/otas-queue.js";
 import { type GivenOptions, type OptionsOf, type OptionTable, withDefaults } from "../options.js";
 import { QueueLoadShare, RankLoadShare } from "./load-share.js";
 import { type ArbiterPlusOptions, RankArbiter } from "./rank-arbiter.js";
@@ -58,6 +59,11 @@ export function sharedWindowPolicy(
     createQueue: (key, spec, core) => {
       const load = loads.of(core);
       const rules = rulesOf(spec, key);
+      if (rules.adaptsTokens === true && spec.elastic !== undefined) {
+        load.rehearsal?.addOther(key);
+        const say = (perUs: number, need: number): void => load.say(key, perUs, need, 1);
+        return otasPlusQueue(key, spec, core, { isolation: rules.isolation === true, say });
+      }
       const queue = windowQueue(key, spec, core, rules, load, kindsOf(spec));
       load.rehearsal?.add(key, queue instanceof AdaptiveQueue ? queue.spec : spec, rules, queue, core);
       return queue;

@@ -52,6 +52,8 @@ export interface WindowRules extends Omit<WindowQueueOptions, "plus"> {
   readonly plus: Omit<QueuePlusOptions, "load"> | null;
   /** Who goes together is chosen by kinds, where they differ: see AdaptiveQueue. Nothing that is configured; a way of serving. */
   readonly groups?: boolean;
+  /** An elastic model is served as `otas+` serves it, whatever the other rules say: see ElasticQueue. Default false. */
+  readonly adaptsTokens?: boolean;
 }
 
 /**

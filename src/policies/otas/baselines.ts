@@ -2,14 +2,15 @@
 import type { Policy } from "../../core/policy.js";
 import { RankArbiter } from "../deferred/rank-arbiter.js";
 import { definePolicy } from "../descriptor.js";
+import { evicts, GAMMA_MAX, POOL_OPTIONS } from "../elastic/elastic-options.js";
+import { type PoolOptions, poolByArrival, sizesOf } from "../elastic/elastic-parts.js";
+import { ElasticQueue } from "../elastic/elastic-queue.js";
+import { ElasticTimes, type WaysOptions } from "../elastic/elastic-times.js";
+import { InfaasWork } from "../elastic/planners/infaas-work.js";
+import { FixedWork, type WorkPlanner } from "../elastic/planners/work-planner.js";
 import type { NumberOption, OptionsOf, OptionTable } from "../options.js";
-import { evicts, GAMMA_MAX, POOL_OPTIONS, queueOptions } from "./elastic-options.js";
-import { ElasticQueue } from "./elastic-queue.js";
-import { ElasticTimes, type WaysOptions } from "./elastic-times.js";
-import { InfaasWork } from "./planners/infaas-work.js";
-import { FixedWork, type WorkPlanner } from "./planners/work-planner.js";
 
-type Options = Parameters<typeof queueOptions>[0];
+type Options = PoolOptions & { readonly evict: "late" | "expired" };
 
 const elasticPolicy = (
   name: string,
@@ -22,7 +23,14 @@ const elasticPolicy = (
   createLatency: (spec) => new ElasticTimes(spec, ways),
   createQueue: (key, spec, core) => {
     const times = spec.latency as ElasticTimes;
-    return new ElasticQueue(key, spec, core, times, workOf(times), queueOptions(options));
+    const parts = { times, pool: poolByArrival(core, times, options), work: workOf(times), demand: null };
+    return new ElasticQueue(
+      key,
+      spec,
+      core,
+      { ...parts, sizes: sizesOf(times, options) },
+      { dispatch: "eager", evicts: options.evict },
+    );
   },
   createArbiter: (core) => new RankArbiter(core, { idleDispatch: false }),
 });

@@ -3,11 +3,11 @@ import { describe, expect, test } from "vitest";
 import { HandDriven, type HandDrivenOptions } from "../../../test/support/hand-driven.js";
 import type { ElasticProfile } from "../../core/latency/elastic.js";
 import { linearTable, ProfiledLatency } from "../../core/latency/latency.js";
+import { ElasticTimes } from "../elastic/elastic-times.js";
+import { limitsByProfile, limitsByTable } from "../elastic/planners/rate-limits.js";
+import { WindowRate } from "../elastic/planners/window-rate.js";
 import { infaasPolicy, petsPolicy, tomePolicy, vptPolicy } from "./baselines.js";
-import { ElasticTimes } from "./elastic-times.js";
 import { otasPolicy } from "./otas.js";
-import { limitsByProfile, limitsByTable } from "./planners/rate-limits.js";
-import { WindowRate } from "./planners/window-rate.js";
 import { fixedGammaPolicy, queueGammaPolicy } from "./simple/simple-policies.js";
 
 /** l(b) = alpha b + 100 µs. Accuracy rises with gamma. */

@@ -3,16 +3,23 @@
 import type { ExpandedScenario } from "../../config/scenario/scenario.js";
 import type { Report, SeedStatistics } from "../../measure/report.js";
 import { mean, standardDeviation } from "../../measure/statistics.js";
-import { simulate } from "../../sim/simulate.js";
 import type { ElasticPoint, ElasticResult } from "../point.js";
+import { ElasticSimulation } from "./elastic-simulation.js";
 
 /** @param choice of the point, checked. */
 export function runElastic(
   scenario: ExpandedScenario,
   choice: { readonly policy: string; readonly policyOptions: Readonly<Record<string, unknown>> },
-  { seeds }: ElasticPoint,
+  { seeds, steps }: ElasticPoint,
 ): ElasticResult {
-  const reports = seeds.map((seed) => simulate(scenario, { ...choice, seed }));
+  const byRight = new Float64Array(steps + 1);
+  const reports = seeds.map((seed) => {
+    const { policy, policyOptions: options } = choice;
+    const simulation = new ElasticSimulation(scenario, { policy, options }, seed, steps);
+    simulation.run();
+    for (let step = 0; step <= steps; step++) byRight[step]! += simulation.batchesByRight[step]!;
+    return simulation.report(seed);
+  });
   const over = (value: (report: Report) => number): SeedStatistics => ({
     mean: mean(reports.map(value)),
     sd: standardDeviation(reports.map(value)),
@@ -28,6 +35,7 @@ export function runElastic(
     evicted: part("evicted"),
     accuracy: over(({ answers }) => answers!.accuracy ?? 0),
     batches_by: batchesBy(reports),
+    batches_up_to: cumulated(byRight),
   };
 }
 
@@ -40,4 +48,16 @@ function batchesBy(reports: readonly Report[]): Record<string, number> {
       total += batches;
     }
   return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, count / Math.max(1, total)]));
+}
+
+function cumulated(counts: Float64Array): number[] {
+  let sum = 0;
+  const total = Math.max(
+    1,
+    counts.reduce((all, count) => all + count, 0),
+  );
+  return Array.from(counts, (count) => {
+    sum += count;
+    return sum / total;
+  });
 }

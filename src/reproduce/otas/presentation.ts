@@ -91,7 +91,7 @@ export const pastFindings = (
     const gain = resultOf(runs, at, ours).result.earned.mean / earned.mean - 1;
     const least = Math.min(MORE, ((ceilingPart() * offered.mean) / earned.mean - 1) / 2);
     return {
-      promise: `${caseName(at)}: ${ours.name} earn ${percent(least)} more than ${theirs.name}, the least of ${100 * MORE} % and half of what is missing to the ceiling`,
+      promise: `${caseName(at)}: ${ours.name} earns ${percent(least)} more than ${theirs.name}, the least of ${100 * MORE} % and half of what is missing to the ceiling`,
       found: `+${percent(gain)}`,
       holds: gain >= least,
     };

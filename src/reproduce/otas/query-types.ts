@@ -46,3 +46,7 @@ export const ceilingPart = (): number => {
   const bestOf = (of: DataSet): number => Math.max(...ACCURACY[of].slice(0, GAMMAS.length));
   return TABLE_2.reduce((sum, { of, utility }) => sum + utility * bestOf(of), 0) / offered;
 };
+
+/** How often answers are right by gamma, as anchored: Figure 4a. */
+export const accuracyByGamma = (): { of: DataSet; gamma: number; accuracy: number }[] =>
+  DATA_SETS.flatMap((of) => GAMMAS.map((gamma, index) => ({ of, gamma, accuracy: ACCURACY[of][index]! })));

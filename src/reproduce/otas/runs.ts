@@ -7,6 +7,9 @@ import { scenarioOf } from "./scenario.js";
 import type { OtasSystem, Setting } from "./systems.js";
 import { MACHINES, type Machine } from "./vision-transformer.js";
 
+/** Of Figure 11's axis. */
+export const STEPS = 50;
+
 export interface Run {
   readonly seconds: number;
   readonly seeds: readonly number[];
@@ -48,7 +51,7 @@ export const planned = (cases: readonly Case[], systems: readonly OtasSystem[], 
         at,
         system,
         setting,
-        point: { kind: "elastic" as const, scenario, choice: setting.choice, seeds: run.seeds },
+        point: { kind: "elastic" as const, scenario, choice: setting.choice, seeds: run.seeds, steps: STEPS },
       })),
     );
   });

@@ -19,12 +19,8 @@ const setting = (label: string, policy: string, options: Choice["options"] = {})
 });
 
 export const OTAS: OtasSystem = { name: "OTAS", settings: [setting("", "otas")] };
-const PLANNED = { allocator: "frontier", beta: 0, initial_s: 0 } as const;
-/** Past the paper: plans that are exact where they can be, from the first batches on; and batches of more alike utility. */
-export const EXACT: OtasSystem = {
-  name: "OTAS, exact plans",
-  settings: [setting("mu = 0.8", "otas", PLANNED), setting("mu = 0.25", "otas", { ...PLANNED, mu: 0.25 })],
-};
+/** Past the paper, and how `auto` serves elastic models. */
+export const PLUS: OtasSystem = { name: "OTAS+", settings: [setting("", "otas+")] };
 /** As OTAS's text has them: who has expired is evicted. */
 export const PETS: OtasSystem = { name: "PetS", settings: [setting("", "pets", { evict: "expired" })] };
 export const INFAAS: OtasSystem = { name: "INFaaS", settings: [setting("", "infaas", { evict: "expired" })] };
@@ -66,4 +62,4 @@ export const QUEUE: OtasSystem = {
 export const PUBLISHED: readonly OtasSystem[] = [OTAS, PETS, INFAAS, TOME, VPT];
 /** What an engineer would try first. */
 export const SIMPLE: readonly OtasSystem[] = [FIXED, DEFERRED, QUEUE];
-export const ALL: readonly OtasSystem[] = [...PUBLISHED, PETS_LATE, INFAAS_LATE, ...SIMPLE, EXACT];
+export const ALL: readonly OtasSystem[] = [...PUBLISHED, PETS_LATE, INFAAS_LATE, ...SIMPLE, PLUS];

@@ -2,7 +2,7 @@
  * The paper's machine: ViT-Base on an RTX 4080, by its two anchors of speed (Figure 4b: 1500 requests/s at gamma -25, 580 at 0, 220 at +32), its
  * batching effect (Figure 7: at -15 from 100 requests/s for one to 1000 from about 20 on) and multiply-adds in between.
  */
-import { TABLE_1 } from "../../policies/otas/planners/rate-limits.js";
+import { TABLE_1 } from "../../policies/elastic/planners/rate-limits.js";
 
 /** Gammas of the evaluation (§V). */
 export const GAMMAS = [-20, -15, -10, -5, 0, 2, 4, 8] as const;

@@ -134,16 +134,22 @@ export class ServedModels {
   }
 
   /** A policy that plans by tasks has a queue for those that are served now: what waits for others ends in the one before. */
-  private keyOf({ group, tasks }: ServedModel, { rows, key }: Share): string {
+  private keyOf(model: ServedModel, { rows, key }: Share): string {
     const ofRows = rows === 1 ? key : `${rows}*${key}`;
-    return tasks === null || group.spec.policy === undefined ? ofRows : `${tasks.epoch}:${ofRows}`;
+    return this.plansByTask(model) ? `${model.tasks!.epoch}:${ofRows}` : ofRows;
+  }
+
+  /** Its queues know which tasks are served, and how well. */
+  private plansByTask({ spec, group, tasks }: ServedModel): boolean {
+    if (tasks === null) return false;
+    return group.spec.policy !== undefined || this.windowOf(spec).adaptsTokens === true;
   }
 
   /** Queues for tasks as they were served before. */
-  private removeOutdated({ queues, group, tasks }: ServedModel): void {
-    if (tasks === null || group.spec.policy === undefined) return;
-    for (const queue of [...queues.values()])
-      if (isUnused(queue) && !queue.key.startsWith(`${tasks.epoch}:`)) this.removeQueue(queue);
+  private removeOutdated(model: ServedModel): void {
+    if (!this.plansByTask(model)) return;
+    for (const queue of [...model.queues.values()])
+      if (isUnused(queue) && !queue.key.startsWith(`${model.tasks!.epoch}:`)) this.removeQueue(queue);
   }
 
   /** Queues of the models of a group. */

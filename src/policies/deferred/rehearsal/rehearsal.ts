@@ -83,6 +83,8 @@ interface Member {
  */
 export class Rehearsal {
   private readonly members = new Map<QueueKey, Member>();
+  /** Queues that no stage can play. */
+  private readonly others = new Set<QueueKey>();
   /** Made for the first: most schedulers rehearse nothing. */
   private rows = new Float64Array(0);
   private count = 0;
@@ -141,8 +143,21 @@ export class Rehearsal {
     }
   }
 
+  /** A queue of another sort is on the same accelerators: while it is, nothing is rehearsed, and all are served as they are configured. */
+  addOther(key: QueueKey): void {
+    this.others.add(key);
+    this.beginAnew();
+  }
+
   removed(key: QueueKey): void {
+    if (this.others.delete(key)) this.beginAnew();
     if (this.members.delete(key)) this.begin();
+  }
+
+  private beginAnew(): void {
+    const before = this.way;
+    this.begin();
+    if (this.way !== before) this.serve(0);
   }
 
   /** A queue knows now that its kinds differ, or that they do not any more. */
@@ -209,7 +224,11 @@ export class Rehearsal {
     this.ways = ways;
     // Until something was seen, what loses least: windows, or groups where kinds are known; they measure most of them alone, too.
     if (isUndecided) this.way = hasKinds ? PLAIN_WAYS : 0;
-    this.isAsked = this.members.size <= QUEUES_MAX && [...this.members.values()].some(({ queue }) => queue !== null);
+    if (this.others.size > 0) this.way = OWN_WAY;
+    this.isAsked =
+      this.others.size === 0 &&
+      this.members.size <= QUEUES_MAX &&
+      [...this.members.values()].some(({ queue }) => queue !== null);
     this.stages = [];
     this.count = 0;
     this.isRecording = false;

@@ -1,5 +1,5 @@
 import type { GivenBatch, LatencyModel } from "../../../core/latency/latency.js";
-import type { ElasticTimes } from "../elastic-times.js";
+import type { ElasticTimes } from "../../elastic/elastic-times.js";
 
 /** An elastic model as if it were run one way: for queues that know one time for each size. The way may change. */
 export class OneWayTimes implements LatencyModel {

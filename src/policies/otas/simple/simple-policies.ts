@@ -3,9 +3,9 @@ import type { QueueSpec } from "../../../core/policy.js";
 import { RankArbiter } from "../../deferred/rank-arbiter.js";
 import type { WindowRules } from "../../deferred/window-queue.js";
 import { definePolicy } from "../../descriptor.js";
+import { GAMMA_MAX, gammas } from "../../elastic/elastic-options.js";
+import { ElasticTimes } from "../../elastic/elastic-times.js";
 import type { OptionTable } from "../../options.js";
-import { GAMMA_MAX, gammas } from "../elastic-options.js";
-import { ElasticTimes } from "../elastic-times.js";
 import { OneWayQueue } from "./one-way-queue.js";
 import { OneWayTimes } from "./one-way-times.js";
 

@@ -42,6 +42,9 @@ export class ElasticTimes implements LatencyModel {
   readonly fastest: number;
   /** Value of BatchTable.variant by way. */
   private readonly numbers: readonly number[];
+  /** By kind, where it was asked for. */
+  private readonly rows: Float64Array[] = [];
+  private readonly allRight: Float64Array;
   private factor = 1;
   private variance = 0;
   /** What plans are made with, times the profile. */
@@ -62,6 +65,7 @@ export class ElasticTimes implements LatencyModel {
     const ways = chosen.length === 0 ? [plain] : chosen;
     this.ways = nearest === undefined ? ways : [nearestTo(nearest, ways, variants)];
     this.count = this.ways.length;
+    this.allRight = new Float64Array(this.count).fill(1);
     this.numbers = this.ways.map((index) => (elastic === undefined ? 0 : index + 1));
     this.sizeMax = latency.sizeMax;
     const aloneUs = this.ways.map((index) => variants[index]!.execUs[1]!);
@@ -76,9 +80,19 @@ export class ElasticTimes implements LatencyModel {
     return this.profiledUs(this.ways[way]!, size) * this.planned;
   }
 
-  /** Expected right answers of a request of this task. Of a task that nobody knows all are. */
+  /** By way: expected right answers of a request of this task. Of a task that nobody knows all are. */
+  accuracies(kind: number): Float64Array {
+    const known = this.rows[kind];
+    if (known !== undefined) return known;
+    const row = this.profile.accuracy[kind];
+    if (row === undefined || row.length === 0) return this.allRight;
+    const byWay = Float64Array.from(this.ways, (index) => row[index] ?? 1);
+    this.rows[kind] = byWay;
+    return byWay;
+  }
+
   accuracy(way: number, kind: number): number {
-    return this.profile.accuracy[kind]?.[this.ways[way]!] ?? 1;
+    return this.accuracies(kind)[way]!;
   }
 
   variant(way: number): Variant {
@@ -88,6 +102,23 @@ export class ElasticTimes implements LatencyModel {
   /** Tokens added or removed, by way. */
   get gammas(): readonly number[] {
     return this.ways.map((_, way) => this.variant(way).gamma);
+  }
+
+  /** What plans are made with, times the profile. */
+  get drift(): number {
+    return this.planned;
+  }
+
+  /**
+   * By way: requests of a batch at most by memory. 0: it needs more than there is for one; a way that needs least is allowed one in
+   * any case.
+   */
+  sizesWithin(memoryMb: number): Int32Array {
+    return Int32Array.from({ length: this.count }, (_, way) => {
+      const { runMb } = this.variant(way);
+      const size = runMb === 0 ? this.sizeMax : Math.min(this.sizeMax, Math.floor(memoryMb / runMb));
+      return way === this.fastest ? Math.max(1, size) : size;
+    });
   }
 
   /** Of BatchTable.variant. */

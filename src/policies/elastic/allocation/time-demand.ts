@@ -25,18 +25,23 @@ export class TimeDemand {
   private readonly slopeLog: Float64Array;
   private readonly lengthUs: Float64Array;
   private readonly corners: Int32Array;
+  /** Requests, of late. */
+  private arrivals = 0;
   private forgottenAt = 0;
+  /** Time of one more request by the gamma that takes least, µs. */
+  readonly leastUs: number;
   private readonly gammas: number;
   private readonly forgetUs: number;
 
   /**
-   * @param accuracy [kinds x gammas]. @param costUs by gamma: time of one more request in a full batch, its share of all.
+   * @param accuracy [kinds x gammas]; of a kind beyond them the last one's. @param costUs by gamma: time of one more request in a full batch, its share of all.
    * @param forgetUs time constant, µs: demand of so long ago counts 1/e.
    */
   constructor(accuracy: Float64Array, costUs: Float64Array, forgetUs: number) {
     const gammas = costUs.length;
     const kinds = accuracy.length / gammas;
     this.gammas = gammas;
+    this.leastUs = Math.min(...costUs);
     this.forgetUs = forgetUs;
     this.slopeLog = new Float64Array(kinds * gammas);
     this.lengthUs = new Float64Array(kinds * gammas);
@@ -49,10 +54,12 @@ export class TimeDemand {
   /** @param at moment, µs; never before an earlier one. */
   arrived(kind: number, utility: number, at: number): void {
     this.forget(at);
+    this.arrivals++;
     if (!(utility > 0)) return;
     const utilityLog = Math.log2(utility) + OCTAVES_BELOW;
-    const row = kind * this.gammas;
-    for (let corner = row; corner < row + this.corners[kind]!; corner++) {
+    const known = Math.min(kind, this.corners.length - 1);
+    const row = known * this.gammas;
+    for (let corner = row; corner < row + this.corners[known]!; corner++) {
       const bucket = Math.floor((this.slopeLog[corner]! + utilityLog) * PER_OCTAVE);
       this.demandUs[Math.min(BUCKETS - 1, Math.max(0, bucket))]! += this.lengthUs[corner]!;
     }
@@ -65,6 +72,12 @@ export class TimeDemand {
   price(load: number, at: number): number {
     this.forget(at);
     return this.priceAfter(this.forgetUs / load);
+  }
+
+  /** Requests per µs. */
+  perUs(at: number): number {
+    this.forget(at);
+    return this.arrivals / this.forgetUs;
   }
 
   /** @returns the price at which they would ask for this share of the time that they ask for at none; for 1, 0. */
@@ -89,6 +102,7 @@ export class TimeDemand {
     if (sinceUs < this.forgetUs / 64) return;
     const kept = Math.exp(-sinceUs / this.forgetUs);
     for (let bucket = 0; bucket < BUCKETS; bucket++) this.demandUs[bucket]! *= kept;
+    this.arrivals *= kept;
     this.forgottenAt = at;
   }
 

@@ -1,5 +1,5 @@
 /** How much work the waiting batches get: what tells OTAS from its baselines. */
-import type { PoolBatch } from "../batch-pool.js";
+import type { PoolBatch } from "../pools/waiting-pool.js";
 
 /** Batches that one accelerator is to run one after the other. */
 export interface BatchLine {
@@ -14,6 +14,8 @@ export interface BatchLine {
   readonly dueAt: Float64Array;
   /** When the first may start. */
   readonly startAt: number;
+  /** Of the accelerator. */
+  readonly scale: number;
   /** Accelerators that share the load, this one counted. */
   readonly accelerators: number;
 }
@@ -23,6 +25,8 @@ export interface WorkPlanner {
   arrived(at: number): void;
   /** @param chosen written: by batch the way, or NOT_EXECUTED. */
   plan(line: BatchLine, chosen: Int32Array, at: number): void;
+  /** What it takes a µs of an accelerator to be worth, as one of so many that share the load; absent: nothing. */
+  price?(scale: number, accelerators: number, at: number): number;
   /** A batch leaves. */
   sent(at: number): void;
 }

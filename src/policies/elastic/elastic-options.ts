@@ -1,6 +1,5 @@
 /** Options that policies of elastic models share. */
-import type { IntegersOption, OptionsOf, OptionTable } from "../options.js";
-import type { ElasticQueueOptions } from "./elastic-queue.js";
+import type { IntegersOption, OptionTable } from "../options.js";
 
 export const GAMMA_MAX = 10_000;
 
@@ -60,16 +59,3 @@ export const evicts = <D extends "late" | "expired">(value: D) =>
     meaning:
       "Who of a batch is given up before it runs: `late` whoever would end after its deadline, `expired` whoever's deadline has passed.",
   }) as const;
-
-export const queueOptions = (
-  options: OptionsOf<typeof POOL_OPTIONS> & { readonly evict: "late" | "expired" },
-): ElasticQueueOptions => ({
-  pool: {
-    waitUs: options.delta_ms * 1000,
-    sizeMax: options.epsilon,
-    deadlineUs: options.eta_ms * 1000,
-    utility: options.mu,
-  },
-  evicts: options.evict,
-  memoryMb: options.memory_mb ?? Number.POSITIVE_INFINITY,
-});

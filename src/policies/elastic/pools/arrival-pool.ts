@@ -1,7 +1,7 @@
-import { DeadlineQueue } from "../../core/deadline-queue.js";
-import type { QueueView } from "../../core/policy.js";
-import type { RequestHandle } from "../../core/tables/request-table.js";
-import type { ElasticTimes } from "./elastic-times.js";
+import type { QueueView } from "../../../core/policy.js";
+import type { RequestHandle } from "../../../core/tables/request-table.js";
+import type { ElasticTimes } from "../elastic-times.js";
+import { account, emptyBatch, type PoolBatch, type WaitingPool } from "./waiting-pool.js";
 
 /** Batches beyond which what may share one is not asked any more: requests join the youngest that is not full. Utilities are a client's. */
 const OPEN_MAX = 1024;
@@ -18,29 +18,14 @@ export interface PoolOptions {
   readonly utility: number;
 }
 
-/** A batch that waits. */
-export interface PoolBatch {
-  /** Its members, earliest deadline first: the batch's deadline is that of the first (§III-C). */
-  readonly members: DeadlineQueue;
-  /** s_b: arrival of its first request. */
-  firstAt: number;
-  /** u_b: utility of its first request. */
-  utility: number;
-  /** Utility of all members. */
-  weight: number;
-  /** By way: what its members are expected to earn. */
-  readonly earns: Float64Array;
-  /** A plan has passed it over: whoever of it is given up was skipped. */
-  isSkipped: boolean;
-}
-
 /**
  * The waiting requests in batches of like arrival, deadline and utility (OTAS §III-C, Algorithm 1): a request joins the oldest batch that
  * it fits, or begins one. A batch that is not full may still be joined until it leaves.
  */
-export class BatchPool {
+export class ArrivalPool implements WaitingPool {
   /** In the order in which they began. */
-  readonly batches: PoolBatch[] = [];
+  readonly lines: PoolBatch[] = [];
+  private readonly skipped = new Set<PoolBatch>();
   private count = 0;
   private readonly core: QueueView;
   private readonly times: ElasticTimes;
@@ -57,15 +42,28 @@ export class BatchPool {
     return this.count;
   }
 
+  grouped(): readonly PoolBatch[] {
+    return this.lines;
+  }
+
+  passedOver(batch: PoolBatch, isPassed: boolean): void {
+    if (isPassed) this.skipped.add(batch);
+    else this.skipped.delete(batch);
+  }
+
+  wasPassedOver(batch: PoolBatch): boolean {
+    return this.skipped.has(batch);
+  }
+
   add(request: RequestHandle, at: number): void {
     const { requests } = this.core;
     const dueAt = requests.dueAt[request]!;
     const weight = requests.weight[request]!;
-    const { batches } = this;
+    const { lines } = this;
     const fits =
-      batches.length < OPEN_MAX
-        ? batches.find((each) => this.takes(each, dueAt, weight, at))
-        : batches.findLast(({ members }) => members.length < this.options.sizeMax);
+      lines.length < OPEN_MAX
+        ? lines.find((each) => this.takes(each, dueAt, weight, at))
+        : lines.findLast(({ members }) => members.length < this.options.sizeMax);
     const batch = fits ?? this.begin(request);
     batch.members.push(request, dueAt);
     this.account(batch, request, 1);
@@ -73,27 +71,27 @@ export class BatchPool {
 
   remove(request: RequestHandle): void {
     const dueAt = this.core.requests.dueAt[request]!;
-    const batch = this.batches.find(({ members }) => members.remove(request, dueAt));
+    const batch = this.lines.find(({ members }) => members.remove(request, dueAt));
     if (batch === undefined) return;
     this.account(batch, request, -1);
     this.endIfEmpty(batch);
   }
 
-  /** The `size` earliest of a batch leave it: to be told before they are out of `members`. */
   leaving(batch: PoolBatch, size: number): void {
     for (let index = 0; index < size; index++) this.account(batch, batch.members.handleAt(index), -1);
   }
 
-  /** It has none left: it is no more. */
   endIfEmpty(batch: PoolBatch): void {
-    if (batch.members.length === 0) this.batches.splice(this.batches.indexOf(batch), 1);
+    if (batch.members.length > 0) return;
+    this.lines.splice(this.lines.indexOf(batch), 1);
+    this.skipped.delete(batch);
   }
 
-  /** Gives all away, and is empty; see Queue.giveAway. */
   giveAway(to: (request: RequestHandle) => void): void {
-    for (const { members } of this.batches)
+    for (const { members } of this.lines)
       for (let index = 0; index < members.length; index++) to(members.handleAt(index));
-    this.batches.length = 0;
+    this.lines.length = 0;
+    this.skipped.clear();
     this.count = 0;
   }
 
@@ -109,25 +107,15 @@ export class BatchPool {
 
   private begin(request: RequestHandle): PoolBatch {
     const { arrivalAt, weight } = this.core.requests;
-    const batch = {
-      members: new DeadlineQueue(),
-      firstAt: arrivalAt[request]!,
-      utility: weight[request]!,
-      weight: 0,
-      earns: new Float64Array(this.times.count),
-      isSkipped: false,
-    };
-    this.batches.push(batch);
+    const batch = emptyBatch(this.times.count);
+    batch.firstAt = arrivalAt[request]!;
+    batch.utility = weight[request]!;
+    this.lines.push(batch);
     return batch;
   }
 
-  /** @param sign 1: it joined; -1: it leaves. */
   private account(batch: PoolBatch, request: RequestHandle, sign: number): void {
-    const { kind, weight } = this.core.requests;
-    const worth = sign * weight[request]!;
     this.count += sign;
-    batch.weight += worth;
-    for (let way = 0; way < batch.earns.length; way++)
-      batch.earns[way]! += worth * this.times.accuracy(way, kind[request]!);
+    account(batch, request, sign, this.core.requests, this.times);
   }
 }

@@ -1,7 +1,7 @@
 import { NOT_EXECUTED } from "./allocation/allocation.js";
-import type { BatchPool, PoolBatch } from "./batch-pool.js";
 import type { ElasticTimes } from "./elastic-times.js";
 import type { BatchLine, WorkPlanner } from "./planners/work-planner.js";
+import type { PoolBatch, Start, WaitingPool } from "./pools/waiting-pool.js";
 
 /** Batches that a plan looks at, those of the earliest deadlines: what is behind them runs after several seconds. */
 export const BATCHES_MAX = 256;
@@ -19,18 +19,17 @@ export class PlannedLine {
   /** By way: requests of a batch at most, by memory. */
   private readonly sizeMax: Int32Array;
   private turns = 1;
-  private dataUs = 0;
-  private scale = 1;
-  private readonly pool: BatchPool;
+  private start: Start = { startAt: 0, dataUs: 0, scale: 1 };
+  private readonly pool: WaitingPool;
   private readonly times: ElasticTimes;
 
-  /** @param memoryMb see ElasticQueueOptions. */
-  constructor(pool: BatchPool, times: ElasticTimes, memoryMb: number) {
+  /** @param sizes see ElasticTimes.sizesWithin. */
+  constructor(pool: WaitingPool, times: ElasticTimes, sizes: Int32Array) {
     this.pool = pool;
     this.times = times;
     this.timeUs = new Float64Array(BATCHES_MAX * times.count);
     this.utility = new Float64Array(BATCHES_MAX * times.count);
-    this.sizeMax = Int32Array.from({ length: times.count }, (_, way) => sizeWithin(times, way, memoryMb));
+    this.sizeMax = sizes;
   }
 
   get length(): number {
@@ -52,13 +51,12 @@ export class PlannedLine {
     return this.chosen[Math.floor(index / this.turns)]!;
   }
 
-  /** Looks at what waits. @param dataUs that each member of a batch adds before it starts. @param scale of the accelerator. */
-  read(dataUs: number, scale: number): void {
+  /** Looks at what waits. */
+  read(start: Start): void {
     const { sorted, pool } = this;
-    this.dataUs = dataUs;
-    this.scale = scale;
+    this.start = start;
     sorted.length = 0;
-    for (const batch of pool.batches) {
+    for (const batch of pool.grouped(start)) {
       let at = sorted.length;
       while (at > 0 && sorted[at - 1]!.members.deadlineAt(0) > batch.members.deadlineAt(0)) at--;
       sorted.splice(at, 0, batch);
@@ -69,42 +67,44 @@ export class PlannedLine {
   /**
    * Plans every `turns`th batch, from the `turn`th on. @returns the first that is to be executed, in the deadline order; -1: none.
    */
-  plan(work: WorkPlanner, turn: number, turns: number, startAt: number, accelerators: number, at: number): number {
-    const { sorted, dealt, chosen } = this;
+  plan(work: WorkPlanner, turn: number, turns: number, accelerators: number, at: number): number {
+    const { sorted, dealt, chosen, pool } = this;
+    const { startAt, scale } = this.start;
     this.turns = turns;
     dealt.length = 0;
     for (let index = turn; index < sorted.length; index += turns) this.deal(sorted[index]!);
     const { dueAt, timeUs, utility } = this;
-    const line: BatchLine = { batches: dealt, count: dealt.length, dueAt, timeUs, utility, startAt, accelerators };
+    const line: BatchLine = {
+      batches: dealt,
+      count: dealt.length,
+      dueAt,
+      timeUs,
+      utility,
+      startAt,
+      scale,
+      accelerators,
+    };
     work.plan(line, chosen, at);
     let first = 0;
     while (first < dealt.length && chosen[first] === NOT_EXECUTED) first++;
     if (first === dealt.length) return -1;
-    for (let index = 0; index < first; index++) dealt[index]!.isSkipped = true;
-    dealt[first]!.isSkipped = false;
+    for (let index = 0; index < first; index++) pool.passedOver(dealt[index]!, true);
+    pool.passedOver(dealt[first]!, false);
     return turn + first * turns;
   }
 
   private deal(batch: PoolBatch): void {
     const { dealt, times } = this;
+    const { dataUs, scale } = this.start;
     const { length } = batch.members;
     const row = dealt.length * times.count;
     this.dueAt[dealt.length] = batch.members.deadlineAt(0);
     for (let way = 0; way < times.count; way++) {
       const size = Math.min(length, this.sizeMax[way]!);
       this.timeUs[row + way] =
-        size === 0
-          ? Number.POSITIVE_INFINITY
-          : Math.ceil(times.timeUs(way, size) * this.scale) + (size - 1) * this.dataUs;
+        size === 0 ? Number.POSITIVE_INFINITY : Math.ceil(times.timeUs(way, size) * scale) + (size - 1) * dataUs;
       this.utility[row + way] = (batch.earns[way]! * size) / length;
     }
     dealt.push(batch);
   }
-}
-
-/** 0: it needs more than there is for one request; a way that needs least is allowed one in any case. */
-function sizeWithin(times: ElasticTimes, way: number, memoryMb: number): number {
-  const { runMb } = times.variant(way);
-  const size = runMb === 0 ? times.sizeMax : Math.min(times.sizeMax, Math.floor(memoryMb / runMb));
-  return way === times.fastest ? Math.max(1, size) : size;
 }
