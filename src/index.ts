@@ -43,19 +43,19 @@ export { BatchTimes } from "./policies/batch-times.js";
 export { RankArbiter } from "./policies/deferred/rank-arbiter.js";
 export { definePolicy } from "./policies/descriptor.js";
 export { dropReason } from "./policies/drop-reason.js";
-export { linkFront } from "./policies/link-members.js";
 export {
   type AllocationProblem,
   type Allocator,
   NOT_EXECUTED,
   plannedUtility,
-} from "./policies/otas/allocation/allocation.js";
-export { Frontier } from "./policies/otas/allocation/frontier.js";
-export { TokenAdaptation } from "./policies/otas/allocation/token-adaptation.js";
-export { ElasticQueue, type ElasticQueueOptions } from "./policies/otas/elastic-queue.js";
-export { ElasticTimes } from "./policies/otas/elastic-times.js";
+} from "./policies/elastic/allocation/allocation.js";
+export { Frontier } from "./policies/elastic/allocation/frontier.js";
+export { TokenAdaptation } from "./policies/elastic/allocation/token-adaptation.js";
+export { ElasticQueue, type ElasticQueueOptions } from "./policies/elastic/elastic-queue.js";
+export { ElasticTimes } from "./policies/elastic/elastic-times.js";
+export { type BatchLine, FixedWork, type WorkPlanner } from "./policies/elastic/planners/work-planner.js";
+export { linkFront } from "./policies/link-members.js";
 export { otas } from "./policies/otas/otas.js";
-export { type BatchLine, FixedWork, type WorkPlanner } from "./policies/otas/planners/work-planner.js";
 export {
   clipper,
   clockwork,
