@@ -439,7 +439,7 @@ const SCENARIOS: readonly Case[] = [
     "an unknown policy",
     `${GOOD}policy: defered\n`,
     [
-      'policy: must be one of auto, deferred, deferred+, eager, timeout, distribution, distribution+, pard, otas, fixed-size, tfserving, triton, clipper, clipper++, naive, clockwork, nexus, shepherd, pets, infaas, tome, vpt, fixed-gamma, queue-gamma; was "defered"; did you mean deferred?',
+      'policy: must be one of auto, deferred, deferred+, eager, timeout, distribution, distribution+, pard, otas, otas+, fixed-size, tfserving, triton, clipper, clipper++, naive, clockwork, nexus, shepherd, pets, infaas, tome, vpt, fixed-gamma, queue-gamma; was "defered"; did you mean deferred?',
     ],
   ],
   [
