@@ -76,7 +76,7 @@ async function equal() {
 async function accuracy() {
   const count = values.count === undefined ? Number.POSITIVE_INFINITY : Number(values.count);
   console.log(
-    `\nright, and its standard error\ntask      images  ${gammas.map((gamma) => String(gamma).padStart(13)).join("")}`,
+    `\nright, and its standard error\ntask      images  ${gammas.map((gamma) => String(gamma).padStart(16)).join("")}`,
   );
   for (const { name, folder: own } of folder.tasks) {
     const images = imagesOf(name, count);

@@ -17,7 +17,7 @@ import torch
 
 from model import HEADS, LAYERS, WIDTH
 from tasks import NAMES, load
-from tune import backbone_and_heads
+from tune import load_backbone
 
 SHOWN = 500
 CLASSES = {
@@ -89,7 +89,7 @@ def main():
         arguments.add_argument(name)
     chosen = arguments.parse_args()
     os.makedirs(chosen.build, exist_ok=True)
-    backbone, _ = backbone_and_heads(chosen.checkpoint)
+    backbone, _, _ = load_backbone(chosen.checkpoint)
     write_floats(os.path.join(chosen.build, "weights.bin"), *weights_of(backbone))
     for name, data in zip(NAMES, load(chosen.data)):
         write_task(os.path.join(chosen.model, "tasks", name), chosen.tuned, name)

@@ -62,6 +62,15 @@ def merge(x, size, keys, r):
     return both[:, :, :width] / size, size
 
 
+def waves():
+    """[1,tokens,width]: sines of a token's row and column, half of the width each; nothing for the class token."""
+    rates = 2 * math.pi / 2 ** torch.linspace(0.5, 5, WIDTH // 4)
+    line = torch.arange(GRID)[:, None] * rates[None]
+    both = torch.cat([line.sin(), line.cos()], 1)
+    grid = torch.cat([both[:, None].expand(-1, GRID, -1), both[None].expand(GRID, -1, -1)], -1)
+    return torch.cat([torch.zeros(1, WIDTH), grid.reshape(GRID * GRID, WIDTH)])[None]
+
+
 class Backbone(nn.Module):
     def __init__(self):
         super().__init__()
@@ -69,7 +78,7 @@ class Backbone(nn.Module):
         self.stem2 = nn.Conv2d(32, 64, 3, 2, 1)
         self.stem3 = nn.Conv2d(64, WIDTH, 1)
         self.first = nn.Parameter(torch.zeros(1, 1, WIDTH))
-        self.place = nn.Parameter(torch.randn(1, TOKENS, WIDTH) * 0.02)
+        self.place = nn.Parameter(0.5 * waves())
         self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
         self.norm = nn.LayerNorm(WIDTH)
         for layer in self.modules():

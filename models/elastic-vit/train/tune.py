@@ -1,4 +1,4 @@
-"""Tunes what each task has of its own on the frozen backbone: a head, then prompts for each gamma > 0.
+"""Tunes what each task has of its own on the frozen backbone: a head, then prompts for each gamma > 0. Both start from those of pre-training.
 
   python3 tune.py DATA CHECKPOINT TUNED [--gammas 2 4 8] [--effort 1] [--processes 2]
 Writes TUNED/NAME-head.pt and TUNED/NAME-GAMMA.pt; what is there already is not tuned again. Each process keeps to one core.
@@ -13,24 +13,26 @@ import torch
 from torch import multiprocessing, nn
 from torch.nn import functional as F
 
-from model import LAYERS, WIDTH, Backbone
+from model import Backbone
 from tasks import CLASSES, NAMES, Walk, as_input, load
 
 SEED = 12
 # The head: features of so many augmented images, merged by r as often as r is here, and how often they are gone through.
 FEATURES, MERGED, HEAD_EPOCHS, HEAD_BATCH, HEAD_RATE, WEIGHT_DECAY = 24000, (0, 0, 0, 0, 4, 8), 20, 256, 2e-3, 1e-3
-# Prompts (VPT, as reference: a high rate). The rate falls as a cosine after a short rise.
-STEPS, BATCH, RATE, WARM_UP, SCALE, SMOOTHING = 320, 32, 0.1, 0.05, 1.0, 0.05
+# Prompts: steps at gamma 8; the rate rises, and falls as a cosine.
+STEPS, BATCH, RATE, WARM_UP, SMOOTHING = 200, 32, 0.3, 0.05, 0.05
 
 
-def backbone_and_heads(checkpoint):
-    """The averaged backbone, frozen, and the heads that it was trained with: [width, classes] and [classes] by task."""
+def load_backbone(checkpoint):
+    """The averaged backbone, frozen, and what each task was trained with: head ([width, classes], [classes]), prompts by gamma."""
     kept = torch.load(checkpoint, map_location="cpu", weights_only=False)["mean"]
+    inside = lambda prefix: {name[len(prefix) :]: value for name, value in kept.items() if name.startswith(prefix)}
     backbone = Backbone()
-    backbone.load_state_dict({name[len("backbone.") :]: value for name, value in kept.items() if name.startswith("backbone.")})
+    backbone.load_state_dict(inside("backbone."))
     backbone.requires_grad_(False)
     heads = [(kept["heads"][at][:, :count].clone(), kept["biases"][at][:count].clone()) for at, count in enumerate(CLASSES)]
-    return backbone, heads
+    prompts = [{int(gamma): stacked[at] for gamma, stacked in inside("prompts.").items()} for at in range(len(NAMES))]
+    return backbone, heads, prompts
 
 
 def random_of(name):
@@ -63,33 +65,47 @@ def tune_head(backbone, head, data, task, count):
     return matrix.detach(), bias.detach()
 
 
-def tune_prompts(backbone, head, data, task, gamma, steps):
-    """[layers, gamma, width]; those of all layers are trained together, the head stays."""
-    name = f"prompts/{NAMES[task]}/{gamma}"
+@torch.no_grad()
+def mean_tokens(backbone, data, task, gamma):
+    """[layers, gamma, width]: what prompts start from where pre-training had none, the mean of the tokens before each layer, and a little noise."""
+    random = random_of(f"start/{NAMES[task]}/{gamma}")
+    seen = []
+    hooks = [block.register_forward_pre_hook(lambda _, given: seen.append(given[0])) for block in backbone.blocks]
+    backbone(Walk(data, task, random).next(100)[0])
+    for hook in hooks:
+        hook.remove()
+    means = torch.stack([layer.mean((0, 1)) for layer in seen])[:, None].expand(-1, gamma, -1)
+    noise = torch.from_numpy(random.standard_normal(means.shape)).float()
+    return means + 0.1 * means.std(-1, keepdim=True) * noise
+
+
+def tune_prompts(backbone, head, start, data, task, steps):
+    """[layers, gamma, width]; those of all layers are trained together, the head stays. RATE counts in deviations of a layer's prompts."""
+    name = f"prompts/{NAMES[task]}/{start.shape[1]}"
     walk = Walk(data, task, random_of(name))
-    torch.manual_seed(zlib.crc32(name.encode()))
-    prompts = nn.Parameter(torch.randn(LAYERS, gamma, WIDTH) * SCALE)
-    optimizer = torch.optim.Adam([prompts], lr=RATE)
+    deviation = start.std((1, 2), keepdim=True)
+    change = nn.Parameter(torch.zeros_like(start))
+    optimizer = torch.optim.Adam([change], lr=RATE)
     losses = []
     for step in range(steps):
         progress = step / steps
         rate = RATE * min((progress + 1 / steps) / WARM_UP, 0.5 * (1 + np.cos(np.pi * progress)))
         optimizer.param_groups[0]["lr"] = rate
         images, labels = walk.next(BATCH)
+        prompts = start + deviation * change
         features = backbone(images, 0, prompts[None].expand(BATCH, -1, -1, -1))
         loss = F.cross_entropy(features @ head[0] + head[1], labels, label_smoothing=SMOOTHING)
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_([prompts], 1.0)
         optimizer.step()
         losses.append(loss.item())
-        if (step + 1) % 40 == 0:
-            print(f"{name} step {step + 1}/{steps} loss {np.mean(losses[-40:]):.3f}", flush=True)
-    return prompts.detach()
+        if (step + 1) % 20 == 0:
+            print(f"{name} step {step + 1}/{steps} loss {np.mean(losses[-20:]):.3f}", flush=True)
+    return (start + deviation * change).detach()
 
 
 @torch.no_grad()
-def share_right(backbone, head, data, gamma=0, prompts=None, count=500):
+def share_right(backbone, head, data, gamma=0, prompts=None, count=200):
     """Of the first so many images of the profiling set."""
     right = 0
     for at in range(0, count, 100):
@@ -109,19 +125,22 @@ def work(job):
         return
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    backbone, heads = backbone_and_heads(chosen.checkpoint)
+    backbone, heads, prompts = load_backbone(chosen.checkpoint)
     data = load(chosen.data)[task]
     started = time.time()
     if gamma is None:
+        before = share_right(backbone, heads[task], data)
         found = tune_head(backbone, heads[task], data, task, int(FEATURES * chosen.effort))
-        shares = [share_right(backbone, head, data) for head in (heads[task], found)]
-        said = f"head {shares[0]:.3f} before, {shares[1]:.3f} after"
+        said = f"head {before:.3f} before, {share_right(backbone, found, data):.3f} after"
     else:
         head = torch.load(os.path.join(chosen.tuned, f"{name}-head.pt"))
         # As much time for each gamma: a step takes longer with more tokens.
         steps = int(STEPS * chosen.effort * 1.8 / (1 + 0.1 * gamma))
-        found = tune_prompts(backbone, head, data, task, gamma, steps)
-        said = f"gamma {gamma} {share_right(backbone, head, data, gamma, found):.3f}"
+        start = prompts[task].get(gamma)
+        start = mean_tokens(backbone, data, task, gamma) if start is None else start
+        before = share_right(backbone, head, data, gamma, start)
+        found = tune_prompts(backbone, head, start, data, task, steps)
+        said = f"gamma {gamma} {before:.3f} before, {share_right(backbone, head, data, gamma, found):.3f} after"
     torch.save(found, path + ".part")
     os.replace(path + ".part", path)
     print(f"{name}: {said} ({time.time() - started:.0f} s)", flush=True)
