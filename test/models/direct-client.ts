@@ -33,6 +33,7 @@ export interface RubatoYaml {
   readonly group: string;
   readonly batch_max: number;
   readonly platform?: string;
+  readonly elastic?: object;
   readonly model_file?: string;
   readonly emulated?: { readonly alpha_ms: number; readonly beta_ms: number };
   readonly inputs: Readonly<

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { BOUND_INPUTS } from "../../src/config/elastic.js";
 import { modelFile, modelsDir, root, rubatoYaml, session } from "./direct-client.js";
 
 /** Pipelines have a folder too, and no tensors of their own. */
@@ -30,7 +31,8 @@ describe("model repository", () => {
     for (const name of names.filter((n) => rubatoYaml(n).platform !== "rubato_emulated")) {
       const { inputNames, outputNames } = await session(name);
       const declared = rubatoYaml(name);
-      expect(Object.keys(declared.inputs).sort(), name).toEqual([...inputNames].sort());
+      const given = declared.elastic === undefined ? [] : Object.keys(BOUND_INPUTS);
+      expect([...Object.keys(declared.inputs), ...given].sort(), name).toEqual([...inputNames].sort());
       expect(Object.keys(declared.outputs).sort(), name).toEqual([...outputNames].sort());
     }
   });
