@@ -2,13 +2,14 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { gunzipSync } from "node:zlib";
-import type { InferenceSession } from "onnxruntime-node";
 import { type ElasticSpec, HEAD_FILE, LOGITS, promptsFile, variantOf } from "../../../config/elastic.js";
 import { readModel } from "../../../serve/repository/model-reader.js";
 import { BoundTasks } from "../../../worker/onnx/bound-tasks.js";
 import { ort } from "../../../worker/onnx/onnx-runtime.js";
 import { type ElasticTask, elasticReference } from "./elastic-reference.js";
 import { type ElasticGeometry, type ElasticWeights, floats, weightsInModel } from "./elastic-weights.js";
+
+type Session = Awaited<ReturnType<typeof ort.InferenceSession.create>>;
 
 export interface TaskImage {
   /** Name of its task. */
@@ -29,10 +30,10 @@ export class ElasticFolder {
   private readonly folder: string;
   private readonly geometry: ElasticGeometry;
   private readonly weights: ElasticWeights;
-  private readonly session: InferenceSession;
+  private readonly session: Session;
   private readonly bound: BoundTasks;
 
-  private constructor(folder: string, geometry: ElasticGeometry, elastic: ElasticSpec, session: InferenceSession) {
+  private constructor(folder: string, geometry: ElasticGeometry, elastic: ElasticSpec, session: Session) {
     this.folder = folder;
     this.geometry = geometry;
     this.elastic = elastic;
