@@ -108,6 +108,30 @@ export function inTurn({ repeatsMax }: Pick<PairPlan, "repeatsMax">, run: Runs):
 }
 
 /** Runs of one pair can be compared if each says something, and the same requests arrived in all. */
+/**
+ * One after the other in an order drawn for the pair; a void run is made again, and if that is void, too, the pair is given up.
+ * @param order name of the stream that the order is drawn from.
+ */
+export async function runInDrawnOrder<
+  C extends { readonly name: string },
+  T extends { readonly void_reason: string | null },
+>(
+  contenders: readonly C[],
+  { pair, order, repeatsMax }: { readonly pair: number; readonly order: string; readonly repeatsMax: number },
+  run: (contender: C) => Promise<T>,
+): Promise<({ readonly pair: number; readonly contender: string } & T)[]> {
+  const turn = [...contenders];
+  shuffle(turn, turn.length, stream(pair, order));
+  const made: ({ readonly pair: number; readonly contender: string } & T)[] = [];
+  for (const contender of turn) {
+    let counts = await run(contender);
+    for (let time = 0; counts.void_reason !== null && time < repeatsMax; time++) counts = await run(contender);
+    made.push({ pair, contender: contender.name, ...counts });
+    if (counts.void_reason !== null) break;
+  }
+  return made;
+}
+
 export const isComparable = (runs: readonly PairedRun[]): boolean =>
   runs.every(({ void_reason, arrived }) => void_reason === null && arrived === runs[0]!.arrived);
 

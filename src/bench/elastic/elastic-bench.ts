@@ -6,13 +6,12 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { shuffle } from "../../measure/shuffle.js";
 import { writeFigure } from "../../reproduce/write-figure.js";
-import { stream } from "../../sim/random.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { BenchResult } from "../bench-result.js";
 import { type CasePlan, digestOf, KeptCases } from "../default/kept-cases.js";
 import { seedOf } from "../default/live-default.js";
+import { runInDrawnOrder } from "../default/paired-runs.js";
 import { shippedFolder, sourceOf } from "../serving/policy-models.js";
 import { COMMON, DEFAULT, type ElasticContender, fixedContenders, OTAS, PLAIN } from "./elastic-contenders.js";
 import {
@@ -28,7 +27,6 @@ import {
 import type { ElasticRunLength } from "./elastic-workload.js";
 import {
   type ElasticMachine,
-  type ElasticRunOptions,
   gammasOf,
   type ServedElastic,
   serveElastic,
@@ -168,7 +166,9 @@ async function measureCase(
     onProgress(
       `${plan.load} of capacity, ${rps.toFixed(0)} queries/s: pair ${pair + 1} of ${plan.pairs}, ${turn.length} runs`,
     );
-    runs.push(...(await pairOf(served, turn, plan, pair, { ...length, rps, seed: seedOf(plan, pair) })));
+    const drawn = { pair, order: `bench/elastic/order/${digestOf(plan)}`, repeatsMax: plan.repeatsMax };
+    const run = { ...length, rps, seed: seedOf(plan, pair) };
+    runs.push(...(await runInDrawnOrder(turn, drawn, (contender) => served.run(contender, run))));
   }
   return {
     capacity_rps: served.capacityRps,
@@ -183,25 +183,4 @@ async function measureCase(
     types: served.types,
     wall_s: Math.round((monotonicNow() - fromUs) / 1e5) / 10,
   };
-}
-
-/** All in an order drawn for the pair; a void run is made again, and if that is void, too, the pair is given up. */
-async function pairOf(
-  served: ServedElastic,
-  contenders: readonly ElasticContender[],
-  plan: CasePlan,
-  pair: number,
-  run: ElasticRunOptions,
-): Promise<ElasticRun[]> {
-  const turn = [...contenders];
-  shuffle(turn, turn.length, stream(pair, `bench/elastic/order/${digestOf(plan)}`));
-  const made: ElasticRun[] = [];
-  for (const contender of turn) {
-    let counts = await served.run(contender, run);
-    for (let time = 0; counts.void_reason !== null && time < plan.repeatsMax; time++)
-      counts = await served.run(contender, run);
-    made.push({ pair, contender: contender.name, ...counts });
-    if (counts.void_reason !== null) break;
-  }
-  return made;
 }

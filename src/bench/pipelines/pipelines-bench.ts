@@ -4,14 +4,12 @@
  * pair. Every finished case is kept. Not for: machines that do anything else meanwhile.
  */
 import path from "node:path";
-import { shuffle } from "../../measure/shuffle.js";
 import { writeFigure } from "../../reproduce/write-figure.js";
-import { stream } from "../../sim/random.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { BenchResult } from "../bench-result.js";
 import { type CasePlan, digestOf, KeptCases } from "../default/kept-cases.js";
 import { seedOf } from "../default/live-default.js";
-import { isComparable } from "../default/paired-runs.js";
+import { isComparable, runInDrawnOrder } from "../default/paired-runs.js";
 import { CPU_WORKERS } from "../serving/measured-profile.js";
 import { DEFAULT, PARD, PIPELINE_CONTENDERS, type PipelineContender } from "./pipeline-contenders.js";
 import {
@@ -123,7 +121,9 @@ async function measureCase(
   let valid = 0;
   for (let pair = 0; valid < plan.pairs && pair < plan.pairs + plan.sparePairs; pair++) {
     onProgress(`${plan.load} of capacity, ${rps.toFixed(2)} pages/s: pair ${pair + 1} of ${plan.pairs}`);
-    const made = await pairOf(served, contenders, plan, pair, { ...run, seed: seedOf(plan, pair) });
+    const drawn = { pair, order: `bench/pipelines/order/${digestOf(plan)}`, repeatsMax: plan.repeatsMax };
+    const seeded = { ...run, seed: seedOf(plan, pair) };
+    const made = await runInDrawnOrder(contenders, drawn, (contender) => served.run(contender, seeded));
     runs.push(...made);
     if (made.length === contenders.length && isComparable(made)) valid++;
   }
@@ -138,25 +138,4 @@ async function measureCase(
     runs,
     wall_s: Math.round((monotonicNow() - fromUs) / 1e5) / 10,
   };
-}
-
-/** All contenders in an order drawn for the pair; a void run is made again, and if that is void, too, the pair is given up. */
-async function pairOf(
-  served: ServedPipelines,
-  contenders: readonly PipelineContender[],
-  plan: CasePlan,
-  pair: number,
-  run: Parameters<ServedPipelines["run"]>[1],
-): Promise<PipelineRun[]> {
-  const turn = [...contenders];
-  shuffle(turn, turn.length, stream(pair, `bench/pipelines/order/${digestOf(plan)}`));
-  const made: PipelineRun[] = [];
-  for (const contender of turn) {
-    let counts = await served.run(contender, run);
-    for (let time = 0; counts.void_reason !== null && time < plan.repeatsMax; time++)
-      counts = await served.run(contender, run);
-    made.push({ pair, contender: contender.name, ...counts });
-    if (counts.void_reason !== null) break;
-  }
-  return made;
 }
