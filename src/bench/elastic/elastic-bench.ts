@@ -25,12 +25,7 @@ import {
   validPairs,
 } from "./elastic-results.js";
 import type { ElasticRunLength } from "./elastic-workload.js";
-import {
-  type ElasticMachine,
-  gammasOf,
-  type ServedElastic,
-  serveElastic,
-} from "./served-elastic.js";
+import { type ElasticMachine, gammasOf, type ServedElastic, serveElastic } from "./served-elastic.js";
 import { writeTiny } from "./tiny-elastic.js";
 
 export interface ElasticBenchOptions {
