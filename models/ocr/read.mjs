@@ -126,16 +126,12 @@ export function turn({ line: { shape, data } }) {
 }
 
 /** Greedy CTC: the best class of each step, repeats joined, blanks left out. */
-export function decode({ classes: { shape, data }, direction }) {
-  const [, steps, count] = shape;
+export function decode({ class: { data: classes }, probability, direction }) {
   let [text, sum, letters, before] = ["", 0, 0, 0];
-  for (let step = 0; step < steps; step += 1) {
-    const row = data.subarray(step * count, (step + 1) * count);
-    let best = 0;
-    for (let c = 1; c < count; c += 1) if (row[c] > row[best]) best = c;
+  for (const [step, best] of classes.entries()) {
     if (best !== 0 && best !== before) {
       text += alphabet[best];
-      sum += row[best];
+      sum += probability.data[step];
       letters += 1;
     }
     before = best;

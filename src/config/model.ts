@@ -60,6 +60,8 @@ export interface ModelSpec {
   readonly platform: "onnx_onnxv1" | "rubato_emulated" | "rubato_pipeline";
   /** Absolute path of the .onnx file; null for emulated. */
   readonly file: string | null;
+  /** Of a .onnx file whose nodes go on from its outputs. Absent: none do. */
+  readonly tailFile?: string;
   /** Folder of the model in the repository (profiles are kept in it). */
   readonly folder: string;
   readonly inputs: readonly TensorSpec[];

@@ -27,18 +27,27 @@ export class FrameChannel {
     socket.on("close", () => this.close(this.failure));
   }
 
-  /** Over a socket that exists already, such as a stdio pipe of a child process. */
+  /**
+   * Over a socket that exists already and was not read yet, such as a stdio pipe of a child process. Its stream goes to a
+   * socket of the channel's own, as only a socket's maker says where it reads to; it is closed when that is.
+   */
   static over(socket: Socket, handlers: FrameHandlers, limits: FrameLimits = FRAME_LIMITS): FrameChannel {
-    const channel = new FrameChannel(socket, handlers, limits);
-    const reader = new FrameReader((frame) => handlers.onFrame(frame), { limits });
-    socket.on("data", (chunk: Buffer) => channel.guard(() => reader.push(chunk)));
-    socket.on("end", () => channel.ended(reader));
+    const given = socket as unknown as { _handle: object | null };
+    const handle = given._handle;
+    given._handle = null;
+    const channel = FrameChannel.on({ handle } as SocketConstructorOpts, handlers, limits);
+    channel.socket.once("close", () => socket.destroy());
     return channel;
   }
 
-  /** Over an inherited file descriptor; payloads that span reads are received without a copy. */
+  /** Over an inherited file descriptor. */
   static onDescriptor(fd: number, handlers: FrameHandlers, limits: FrameLimits = FRAME_LIMITS): FrameChannel {
-    const reader = new FrameReader((frame) => handlers.onFrame(frame), { limits, chunksReused: true });
+    return FrameChannel.on({ fd, readable: true, writable: true }, handlers, limits);
+  }
+
+  /** Payloads that span reads are received without a copy. */
+  private static on(stream: SocketConstructorOpts, handlers: FrameHandlers, limits: FrameLimits): FrameChannel {
+    const reader = new FrameReader((frame) => handlers.onFrame(frame), limits);
     const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
     let direct: Buffer | null = null;
     const next = (): Buffer => {
@@ -51,9 +60,7 @@ export class FrameChannel {
     };
     // The constructor takes `onread` as connect() does; the type package lists it for the latter only.
     const options: SocketConstructorOpts & { onread: OnReadOpts } = {
-      fd,
-      readable: true,
-      writable: true,
+      ...stream,
       onread: { buffer: next as unknown as Uint8Array, callback },
     };
     const socket = new Socket(options);

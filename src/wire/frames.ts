@@ -90,22 +90,13 @@ function coalesce(pieces: readonly Uint8Array[]): Uint8Array[] {
   return out;
 }
 
-export interface FrameReaderOptions {
-  readonly limits?: FrameLimits;
-  /** The caller reuses the memory of the chunks it pushes, so nothing may be kept by reference. */
-  readonly chunksReused?: boolean;
-}
-
 /**
  * Takes a byte stream apart into frames, however it was split or merged on the way.
  *
- * A payload that lies whole in one chunk is a view of it when it is at least half of the chunk, and a copy else, so
- * that a small tensor never keeps a large chunk alive. A payload over several chunks is gathered in memory of its
- * own; `space()` hands out that memory so that a socket may read into it directly.
+ * Nothing of a chunk is kept: whoever pushes it may use its memory again. A payload that does not lie whole in one is
+ * gathered in memory of its own; `space()` hands out that memory so that a socket may read into it directly.
  */
 export class FrameReader {
-  private readonly limits: FrameLimits;
-  private readonly chunksReused: boolean;
   private readonly prefix = Buffer.allocUnsafe(PREFIX_BYTES);
   private prefixFilled = 0;
   private header: Buffer | null = null;
@@ -115,11 +106,8 @@ export class FrameReader {
 
   constructor(
     private readonly onFrame: (frame: Frame) => void,
-    options: FrameReaderOptions = {},
-  ) {
-    this.limits = options.limits ?? FRAME_LIMITS;
-    this.chunksReused = options.chunksReused ?? false;
-  }
+    private readonly limits: FrameLimits = FRAME_LIMITS,
+  ) {}
 
   /** True between frames: the stream may end here. */
   get idle(): boolean {
@@ -169,9 +157,7 @@ export class FrameReader {
     const bytes = this.payloadBytes();
     const available = chunk.length - at;
     if (this.payload === null && available >= bytes) {
-      const view = chunk.subarray(at, at + bytes);
-      const keepView = !this.chunksReused && bytes * 2 >= chunk.length;
-      this.complete(keepView ? view : ownCopy(view));
+      this.complete(ownCopy(chunk.subarray(at, at + bytes)));
       return at + bytes;
     }
     // Slow allocations are not part of Node's shared pool: this memory may be handed over to another thread.

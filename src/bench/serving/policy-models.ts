@@ -12,6 +12,8 @@ export interface ModelSource {
   readonly settings: Readonly<Record<string, unknown>>;
   /** Its model.onnx; null: the settings say where it is, or it is emulated. */
   readonly file: string | null;
+  /** That goes on from its outputs. Absent: none does. */
+  readonly tailFile?: string;
 }
 
 export interface PolicyModel {
@@ -32,10 +34,11 @@ export function sourceOf(folder: string): ModelSource {
   if (!existsSync(path.join(folder, "rubato.yaml")))
     throw new ServingError("not-found", `the model is not there: ${folder}`);
   const settings = parse(readFileSync(path.join(folder, "rubato.yaml"), "utf8")) as ModelSource["settings"];
-  if (settings.model_file !== undefined) return { settings, file: null };
+  const tail = settings.tail_file === undefined ? {} : { tailFile: path.join(folder, settings.tail_file as string) };
+  if (settings.model_file !== undefined) return { settings, file: null, ...tail };
   const file = path.join(folder, "1", "model.onnx");
   if (!existsSync(file)) throw new ServingError("not-found", `the model is not there: ${file}`);
-  return { settings, file };
+  return { settings, file, ...tail };
 }
 
 /** @param profile file of a measured profile, or null. */
@@ -50,9 +53,12 @@ export function writePolicyModels(
     const version = path.join(folder, name, "1");
     mkdirSync(version, { recursive: true });
     if (source.file !== null) linkOrCopy(source.file, path.join(version, "model.onnx"));
+    if (source.tailFile !== undefined)
+      copyFileSync(source.tailFile, path.join(folder, name, path.basename(source.tailFile)));
     if (profile !== null) copyFileSync(profile, path.join(version, "profile.json"));
     const chosen = policy === null ? {} : { policy, policy_options: policyOptions };
-    const own = { ...source.settings, slo_ms: sloMs, group, ...chosen };
+    const tail = source.tailFile === undefined ? {} : { tail_file: path.basename(source.tailFile) };
+    const own = { ...source.settings, ...tail, slo_ms: sloMs, group, ...chosen };
     writeFileSync(path.join(folder, name, "rubato.yaml"), stringify(own));
   }
 }

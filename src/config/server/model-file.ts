@@ -110,6 +110,14 @@ export const modelFileSchema = z.strictObject({
     .default(0)
     .describe("Megabytes that one run of it needs beside memory_mb; read by placement."),
   model_file: z.string().min(1).optional().describe("npm:PACKAGE/path, or a path relative to this folder."),
+  tail_file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "As model_file: an ONNX file of the same operator set whose inputs are outputs of the model. It runs behind it, in the same run, and " +
+        "gives its outputs in place of those that it takes: a best class in place of thousands of probabilities.",
+    ),
   platform: z.enum(["onnx_onnxv1", "rubato_emulated"]).optional().describe("Default onnx_onnxv1."),
   batch_max: z
     .int()

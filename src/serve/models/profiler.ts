@@ -223,6 +223,7 @@ export function environmentOf(
   accelerators: number,
   runtime: string,
 ): ProfileEnvironment {
-  const modelBytes = spec.file === null ? 0 : statSync(spec.file).size;
+  const files = [spec.file, spec.tailFile].flatMap((file) => file ?? []);
+  const modelBytes = files.reduce((sum, file) => sum + statSync(file).size, 0);
   return { cpuModel: cpus()[0]?.model ?? "", threads, accelerators, runtime, modelBytes };
 }

@@ -20,6 +20,7 @@ import { insideOf, isFolder, resolveModelFile } from "./model-location.js";
 import { mergeTensors, type TensorSources } from "./model-tensors.js";
 import { servedVersions, versionFolders } from "./model-versions.js";
 import { type OnnxHeader, type OnnxValue, readOnnxHeader } from "./onnx-header.js";
+import { headerWithTail } from "./onnx-tail.js";
 import { parseTritonConfig, type TritonConfig } from "./triton-config/triton-config.js";
 
 export interface ReaderOptions {
@@ -162,9 +163,14 @@ class SpecReader {
     const { file, fileName, triton, name, versions, folder, warnings } = this.model;
     const isEmulated = file.emulated !== undefined || file.platform === "rubato_emulated";
     const onnxFile = isEmulated ? null : this.modelFile();
-    const header = onnxFile === null ? null : readOnnxHeader(onnxFile);
-    const weights = header === null ? [] : this.weightFiles(onnxFile!, header.weightFiles);
+    const own = onnxFile === null ? null : readOnnxHeader(onnxFile);
+    const weights = own === null ? [] : this.weightFiles(onnxFile!, own.weightFiles);
     const problems: string[] = [];
+    const tailFile = file.tail_file === undefined || own === null ? null : this.tailFile(file.tail_file);
+    const header =
+      tailFile === null ? own : headerWithTail(own!, readOnnxHeader(tailFile), `${fileName}: tail_file`, problems);
+    if (file.tail_file !== undefined && own === null)
+      problems.push(`${fileName}: tail_file: must be absent where the model is emulated; was ${file.tail_file}`);
     const elastic =
       header === null || file.elastic === undefined
         ? null
@@ -194,6 +200,7 @@ class SpecReader {
       versions,
       platform: isEmulated ? "rubato_emulated" : "onnx_onnxv1",
       file: onnxFile,
+      ...(tailFile === null ? {} : { tailFile }),
       folder,
       inputs,
       outputs,
@@ -206,7 +213,7 @@ class SpecReader {
       namesPolicy: file.policy !== undefined || Object.keys(file.policy_options).length > 0,
       policyOptions: file.policy_options,
       group: file.group ?? this.groupDefault(isEmulated),
-      memoryMb: file.memory_mb ?? bytesOnDisk(onnxFile === null ? [] : [onnxFile, ...weights]) / 1e6,
+      memoryMb: file.memory_mb ?? bytesOnDisk([onnxFile, tailFile, ...weights].flatMap((each) => each ?? [])) / 1e6,
       dynamicMemoryMb: file.dynamic_memory_mb,
       queueRequestsMax: file.queue.requests_max ?? triton?.queue?.requestsMax ?? QUEUE_REQUESTS_MAX,
       queueBytesMax: file.queue.bytes_max,
@@ -249,10 +256,19 @@ class SpecReader {
       throw new ModelFileError([
         `${name}/${this.version}: must hold model.onnx; looked for ${path.relative(repository, found)}`,
       ]);
+    return this.bounded(found);
+  }
+
+  private tailFile(reference: string): string {
+    const { folder, repository, fileName } = this.model;
+    return this.bounded(resolveModelFile(reference, folder, repository, `${fileName}: tail_file`));
+  }
+
+  private bounded(file: string): string {
     const limit = this.options.modelBytesMax ?? MODEL_BYTES_MAX;
-    const { size } = statSync(found);
-    if (size > limit) throw new ModelFileError([`${found}: must be at most ${limit} bytes; was ${size}`]);
-    return found;
+    const { size } = statSync(file);
+    if (size > limit) throw new ModelFileError([`${file}: must be at most ${limit} bytes; was ${size}`]);
+    return file;
   }
 
   private versionFile(file: string): string {

@@ -21,6 +21,7 @@ import { assemble, split } from "../batching.js";
 import { syntheticInputs } from "../synthetic.js";
 import { text } from "../text.js";
 import { BoundTasks, countRight, readEntries } from "./bound-tasks.js";
+import { withTail } from "./model-tail.js";
 import { ort } from "./onnx-runtime.js";
 import { openInitializers } from "./open-initializers.js";
 import { checkText, fromOrt, toOrt } from "./ort-tensor.js";
@@ -95,8 +96,12 @@ export class OnnxModel {
   static async load(spec: ModelSpec, options: OnnxOptions): Promise<OnnxModel> {
     let last: unknown = null;
     const backed = spec.inputs.filter((input) => input.isBacked === true);
-    const open = backed.length === 0 ? null : openInitializers(readFileSync(spec.file!), backed);
+    const { tailFile } = spec;
+    const file = tailFile === undefined ? spec.file! : withTail(readFileSync(spec.file!), readFileSync(tailFile));
+    const open =
+      backed.length === 0 ? null : openInitializers(typeof file === "string" ? readFileSync(file) : file, backed);
     const initializers = Object.fromEntries(open?.values.map((value) => [value.name, toOrt(value)]) ?? []);
+    const model = open?.bytes ?? file;
     for (const provider of options.providers) {
       try {
         const settings: InferenceSession.SessionOptions = {
@@ -109,9 +114,9 @@ export class OnnxModel {
           // Errors reach the caller as exceptions; without this each is printed as well.
           logSeverityLevel: 4,
         };
-        const session = await (open === null
-          ? ort.InferenceSession.create(spec.file!, settings)
-          : ort.InferenceSession.create(open.bytes, settings));
+        const session = await (typeof model === "string"
+          ? ort.InferenceSession.create(model, settings)
+          : ort.InferenceSession.create(model, settings));
         checkNames(spec, session);
         return new OnnxModel(spec, session, provider, initializers);
       } catch (error) {
