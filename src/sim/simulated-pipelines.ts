@@ -173,10 +173,11 @@ function timesOf(scenario: ExpandedScenario): ModuleTimes {
     staggeredUs: (model) => inTurnUs[model]!,
     isSingle: (model) => scenario.models[model]!.batchSizeMax === 1,
     groupOf: (model) => scenario.models[model]!.group ?? 0,
-    togetherUs: (index, parts, beside, eachUs) => {
+    acceleratorsOf: (model) => groups[scenario.models[model]!.group ?? 0]!.count,
+    togetherUs: (index, parts, eachUs) => {
       const model = scenario.models[index]!;
       const { delayUs, count } = groups[model.group ?? 0]!;
-      return delayUs + togetherUs(parts, count, model.batchSizeMax, (size) => execOf(model, size), beside, eachUs);
+      return delayUs + togetherUs(parts, count, model.batchSizeMax, (size) => execOf(model, size), eachUs);
     },
   };
 }

@@ -1,6 +1,8 @@
 /** What the queue of a module must reach: the part of a pipeline's one deadline that is its own. */
 import { AHEAD_DEFAULTS, type AheadOptions } from "./ahead/ahead.js";
 import type { Board } from "./board.js";
+import { CommittedWork, type SharedAccelerators } from "./committed-work.js";
+import type { Flow, FlowRequest, Part } from "./flow.js";
 import { Forecast, type RequestFrames } from "./forecast.js";
 import { columnOf, PART_QUANTILES, WINDOW_INTERVALS } from "./module-states.js";
 import { Overload } from "./overload.js";
@@ -13,8 +15,8 @@ import type { Pipeline } from "./pipeline.js";
  *   parts of a fan-out by that of all that come together; a module without batches gets all but the least that must still follow;
  * - measured: the same by the times that parts took in the modules lately, if that is more; by the least times where it is not known;
  * - staggered: all of it but what later modules take when they are full: the time of the planned batch and the mean wait for an accelerator that
- *   runs such batches in turn with others; its share (as above, and of modules without batches, too) where that is more. Of modules on the same
- *   accelerators the later ones go first;
+ *   runs such batches in turn with others; its share (as above, and of modules without batches, too) where that is more. Where modules
+ *   share accelerators, later ones go first, and a request is let in only if it can end behind all that is begun (CommittedWork);
  * - rest: all of it but the least that must still follow;
  * - whole: all of it (what follows is not looked at; PARD-back);
  * - forecast: all of it but what is expected to follow, queueing and waits in batches included (PARD Eq. 3b);
@@ -82,9 +84,9 @@ export interface ModuleTimes {
   staggeredUs?(module: number, sloUs: number): number;
   /**
    * So many that come at once, until the last is done; absent: as one alone.
-   * @param beside so many of another request are there for each accelerator but one. @param eachUs accelerator time of each, as measured; NaN: by the profile.
+   * @param eachUs accelerator time of each, as measured; NaN: by the profile.
    */
-  togetherUs?(module: number, count: number, beside: number, eachUs: number): number;
+  togetherUs?(module: number, count: number, eachUs: number): number;
   /**
    * One alone, by its own lengths; 0: it has none, or what they are cannot be known when it comes. Absent: 0.
    * @param frame of the part. @param foresees also what becomes known only as it runs.
@@ -94,17 +96,21 @@ export interface ModuleTimes {
   isSingle?(module: number): boolean;
   /** Modules of one number run on the same accelerators. Absent: each has its own. */
   groupOf?(module: number): number;
+  /** How many those are. Absent: one. */
+  acceleratorsOf?(module: number): number;
 }
+
+/** No accelerators: where steps run. */
+export const STEPS_GROUP = -1;
 
 const SEED = 1;
 const QUEUE_US = columnOf("queue_us");
 const RUN_US = columnOf("run_us");
 const EXEC_US = columnOf("exec_us");
-const SIZE = columnOf("batch_size");
 const WORST_US = columnOf("worst_us");
-/** The last quantile that is published, and the middle one. */
-const MOST_PARTS = columnOf("parts_0") + PART_QUANTILES - 1;
-const MEDIAN_PARTS = columnOf("parts_0") + (PART_QUANTILES - 1) / 2;
+/** The first quantile that is published, and the last. */
+const LEAST_PARTS = columnOf("parts_0");
+const MOST_PARTS = LEAST_PARTS + PART_QUANTILES - 1;
 
 /** Which column of what modules publish the rule goes by. */
 const MEASURED_BY: Partial<Record<BudgetRule, (value: (column: number) => number) => number>> = {
@@ -138,11 +144,11 @@ export class Budgets {
   private readonly before: readonly (readonly number[])[];
   private earlier: readonly (readonly number[])[];
   private readonly headStarts: Float64Array;
-  /** By module: its accelerators began a run of a module before it while the request was elsewhere; 0: it comes straight from one of those. */
-  private readonly interludeUs: Float64Array;
-  /** staggered: accelerator time of a part, as measured; NaN: not yet. */
-  private readonly eachUs: Float64Array;
   private readonly reserved: PartWork;
+  /** By module that fans out: parts that a request made of late, in the mean. */
+  private readonly parts: Float64Array;
+  /** staggered; null: no two modules share accelerators. */
+  private committed: CommittedWork | null = null;
   /** Null: another rule. */
   private readonly forecast: Forecast | null;
   private readonly overload: Overload | null;
@@ -153,17 +159,16 @@ export class Budgets {
     this.times = times;
     this.promisedUs = promisedUs;
     this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
-    this.reserved = new PartWork(pipeline, (module, count, beside) =>
+    this.reserved = new PartWork(pipeline, (module, count) =>
       this.earlier[module]!.length > 0 && this.times.togetherUs !== undefined
-        ? this.interludeUs[module]! + this.times.togetherUs(module, count, beside, this.eachUs[module]!)
+        ? this.times.togetherUs(module, count, this.committed?.partUs(module) ?? Number.NaN)
         : this.togetherUs(module, count, this.reserveUs[module]!),
     );
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
     this.before = before(pipeline);
     this.earlier = pipeline.modules.map(() => []);
     this.headStarts = new Float64Array(pipeline.modules.length);
-    this.interludeUs = new Float64Array(pipeline.modules.length);
-    this.eachUs = new Float64Array(pipeline.modules.length).fill(Number.NaN);
+    this.parts = new Float64Array(pipeline.modules.length).fill(1);
     const { rule, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
@@ -246,6 +251,37 @@ export class Budgets {
   }
 
   /**
+   * As dueBy, of a part that comes to its module; `at`, which nobody reaches: its request is not let in, or does not go on. Whoever asks tells what
+   * becomes of it: `ran`, `left`, and `ended` of its request.
+   */
+  dueOf(part: Part, flow: Flow, at: number): number {
+    const { committed } = this;
+    const [module, frame, request] = [flow.moduleOf(part), flow.frameOf(part), flow.requestOf(part)];
+    const deadline = flow.deadline[request]!;
+    if (committed !== null) {
+      const pathUs = this.ownUs[module]! + this.afterUs[module]!;
+      const isIn = committed.isIn(request) || committed.letsIn(request, pathUs, deadline, at);
+      if (!isIn || !committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)), at)) return at;
+    }
+    return this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
+  }
+
+  /** A part ran in a batch of this size. */
+  ran(part: Part, size: number): void {
+    this.committed?.ran(part, size);
+  }
+
+  /** A part left its module, however. @param execUs of the batch that it ran in; 0: it did not run. */
+  left(part: Part, flow: Flow, execUs: number): void {
+    this.committed?.left(flow.requestOf(part), part, flow.moduleOf(part), execUs);
+  }
+
+  /** A request ended. @param isLost it was not in time, though nobody called it off and nothing failed. */
+  ended(request: FlowRequest, isLost: boolean): void {
+    this.committed?.ended(request, isLost);
+  }
+
+  /**
    * How much earlier than by its latest start a part ranks in the module, µs: what the first module of these accelerators kept for itself and all after
    * it. With the same deadlines a request that is begun then goes before all that are not, and what it took is not in vain. 0 under other rules.
    */
@@ -303,33 +339,47 @@ export class Budgets {
         ? leastUs
         : times.staggeredUs(module, this.sloUs(module, promisedUs)),
     );
-    if (times.groupOf !== undefined) this.lookBefore(times.groupOf);
+    const shared = this.lookBefore();
+    if (shared !== null) {
+      if (this.committed === null) this.committed = new CommittedWork(this.pipeline, this.before, shared);
+      else this.committed.retime(shared);
+    }
     this.reserved.forget();
     this.reserveAfterUs = this.reserved.along("subs");
     for (const [module, earlier] of this.earlier.entries())
       this.headStarts[module] = mostOf(earlier, (each) => this.reserveUs[each]! + this.reserveAfterUs[each]!);
   }
 
-  /** Which modules before it each has on its accelerators, and what of them may be under way when a request comes from elsewhere. */
-  private lookBefore(groupOf: (module: number) => number): void {
-    const { pipeline, leastOwnUs, interludeUs } = this;
+  /** Which modules before it each has on its accelerators. @returns those accelerators, of several groups the ones with most to do; null: there are none. */
+  private lookBefore(): SharedAccelerators | null {
+    const { leastOwnUs, parts, times } = this;
+    const { groupOf } = times;
+    if (groupOf === undefined) return null;
     this.earlier = this.before.map((all, module) => all.filter((each) => groupOf(each) === groupOf(module)));
+    const workIn = (group: number): Float64Array =>
+      leastOwnUs.map((us, module) => (groupOf(module) === group ? us : 0));
+    let [most, found] = [0, -1];
     for (const [module, earlier] of this.earlier.entries()) {
-      const isElsewhere = pipeline.pres[module]!.some((pre) => groupOf(pre) !== groupOf(module));
-      interludeUs[module] = isElsewhere ? mostOf(earlier, (each) => leastOwnUs[each]!) : 0;
+      if (earlier.length === 0 || groupOf(module) === STEPS_GROUP) continue;
+      const us = workIn(groupOf(module)).reduce((sum, each) => sum + each, 0);
+      if (us > most) [most, found] = [us, module];
     }
+    if (found < 0) return null;
+    return { count: times.acceleratorsOf?.(found) ?? 1, partUs: workIn(groupOf(found)), parts };
   }
 
-  /** How many parts fan-outs make of late, and what parts take. */
+  /** How many parts fan-outs make of late. */
   private learn(states: Board, at: number): void {
     const row = states.blank();
     for (const [module, { fansOut }] of this.pipeline.modules.entries()) {
       if (states.read(module, at, row) !== "fresh") continue;
-      this.eachUs[module] = row.value(EXEC_US) / row.value(SIZE);
       if (fansOut !== true || row.value(MOST_PARTS) < 0) continue;
       const most = Math.max(1, Math.round(row.value(MOST_PARTS)));
-      const median = Math.round(row.value(MEDIAN_PARTS));
-      for (const work of [this.work, this.reserved]) work.makes(module, most, median);
+      let sum = 0;
+      for (let column = LEAST_PARTS; column <= MOST_PARTS; column++) sum += row.value(column);
+      this.parts[module] = sum / PART_QUANTILES;
+      const usual = this.committed === null ? most : Math.max(1, Math.round(this.parts[module]!));
+      for (const work of [this.work, this.reserved]) work.makes(module, usual);
     }
     this.goBy(this.ownUs);
     this.reserve();
@@ -338,7 +388,7 @@ export class Budgets {
   private togetherUs(module: number, count: number, ownUs: number): number {
     const { togetherUs } = this.times;
     if (count === 1 || togetherUs === undefined) return ownUs;
-    return Math.max(ownUs, togetherUs(module, count, 0, Number.NaN));
+    return Math.max(ownUs, togetherUs(module, count, Number.NaN));
   }
 
   /** How long a request may be in the module when nothing before it took longer than it must: what its queue plans batches for. */

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { staggeredUs } from "../core/latency/planned-batch.js";
-import { FINISHED } from "../core/outcome.js";
+import { DROPPED } from "../core/outcome.js";
 import { Budgets, type ModuleTimes } from "./budget.js";
-import { ModuleStates, STATE_INTERVAL_US } from "./module-states.js";
-import { togetherUs } from "./part-work.js";
+import { Flow, type FlowDriver } from "./flow.js";
 import { Pipeline } from "./pipeline.js";
 
 const CHAIN = new Pipeline([
@@ -90,48 +89,44 @@ describe("budget: staggered, modules on the same accelerators", () => {
     expect(on([0, 1, 2])).toEqual([0, 0, 0]);
   });
 
-  it("keep a run of an earlier one for when a request comes back from elsewhere: they began another one's meanwhile", () => {
-    const due = (groups: readonly number[]): number => {
-      const times = { ...TIMES, groupOf: (module: number) => groups[module]!, togetherUs: () => 30_000 };
-      return SLO_US - new Budgets(CHAIN, "staggered", times, SLO_US).dueBy(0, 0, SLO_US, 0);
-    };
-    expect(due([0, 0, 0])).toBe(30_000 + 30_000);
-    expect(due([0, 1, 0])).toBe(40_000 + 10_000 + 30_000);
-    expect(due([0, 1, 1])).toBe(40_000 + 30_000);
-  });
-
   it("under other rules they do not", () => {
     const budgets = new Budgets(CHAIN, "share", { ...TIMES, groupOf: () => 0 }, SLO_US);
     expect([0, 1, 2].map((module) => budgets.headStartUs(module))).toEqual([0, 0, 0]);
   });
 
-  it("before a fan-out keep the work of as many parts as came of late, and of those that others beside have begun, as measured", () => {
-    const parted = new Pipeline([
-      { id: 0, name: "find", pres: [], subs: [1], fansOut: true },
-      { id: 1, name: "read", pres: [0], subs: [2] },
-      { id: 2, name: "page", pres: [1], subs: [], joins: true },
-    ]);
-    const two: ModuleTimes = {
-      leastUs: () => 1000,
-      groupOf: (module) => (module === 2 ? 1 : 0),
-      togetherUs: (_, count, beside, eachUs) => togetherUs(count, 2, 4, (size) => 1000 * size, beside, eachUs),
+  it("let a request in only if it ends behind those that are begun, and tell it so by a moment that nobody reaches", () => {
+    const ends: number[] = [];
+    const driver: FlowDriver = {
+      submit: () => {},
+      callOff: () => {},
+      partsOf: () => 1,
+      branchOf: () => 0,
+      requestEntered: () => {},
+      requestEnded: (request) => ends.push(request),
     };
-    const budgets = new Budgets(parted, "staggered", two, 900_000);
-    const due = (): number => 900_000 - budgets.dueBy(0, 0, 900_000, 0);
-    expect(due()).toBe(1000 + 1000);
-    const states = new ModuleStates(3);
-    for (let request = 0; request < 100; request++) {
-      states.made(0, 1 + (request % 10));
-      for (const module of [0, 1]) {
-        states.came(module, 0);
-        states.ran(module, 2, 900_000);
-        states.ended(module, FINISHED, 896_000, 896_000, 900_000);
-      }
+    const flow = new Flow(CHAIN, driver, 64);
+    const times: ModuleTimes = { ...TIMES, groupOf: () => 0, acceleratorsOf: () => 2 };
+    const budgets = new Budgets(CHAIN, "staggered", times, SLO_US);
+    const comes = (): { part: number; dueBy: number } => {
+      const request = flow.enter(0, 0, SLO_US, 0);
+      flow.settle(0);
+      const part = flow.partOf(request, 0);
+      return { part, dueBy: budgets.dueOf(part, flow, 0) };
+    };
+    const all = Array.from({ length: 30 }, comes);
+    // Each takes 30 ms of two accelerators; of 300 ms the last that is let in needs 10 and what its path takes of its own.
+    const isIn = all.map(({ dueBy }) => dueBy > 0);
+    const count = isIn.lastIndexOf(true) + 1;
+    expect(count).toBeGreaterThan(10);
+    expect(count).toBeLessThan(20);
+    expect(isIn).toEqual(all.map((_, index) => index < count));
+    expect(new Set(all.slice(0, count).map(({ dueBy }) => dueBy))).toEqual(new Set([SLO_US - 20_000]));
+    for (const { part } of all.slice(0, 3)) {
+      budgets.left(part, flow, 10_000);
+      flow.ended(part, DROPPED, 0, 0);
+      budgets.ended(flow.requestOf(part), false);
     }
-    states.look(STATE_INTERVAL_US);
-    budgets.published(states.board, STATE_INTERVAL_US);
-    // 10 parts at most and 5 or 6 beside, 2 ms each, on two accelerators; then one page.
-    expect(due()).toBeGreaterThanOrEqual(1000 + 15_000);
-    expect(due()).toBeLessThanOrEqual(1000 + 17_000);
+    expect(ends).toHaveLength(3);
+    expect([comes(), comes(), comes(), comes()].map(({ dueBy }) => dueBy > 0)).toEqual([true, true, true, false]);
   });
 });

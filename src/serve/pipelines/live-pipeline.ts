@@ -245,8 +245,8 @@ export class LivePipeline implements FlowDriver {
     if (this.spec.modules[module]!.fanOut.length > 0) open.began(frame, module);
     this.cancels[part] = undefined;
     this.states.came(module, at);
-    const { deadline, call } = open;
-    const dueBy = this.budgets.dueBy(module, at, deadline, call.receivedAt, frame, flow);
+    const { deadline } = open;
+    const dueBy = this.budgets.dueOf(part, flow, at);
     const due = { dueBy, headStartUs: this.budgets.headStartUs(module) };
     try {
       if (this.host.isDraining) throw drainingError();
@@ -282,6 +282,7 @@ export class LivePipeline implements FlowDriver {
     const { flow, host } = this;
     const module = flow.moduleOf(part);
     if (open.isOpen) open.answered(flow.frameOf(part), module, outputs);
+    this.budgets.ran(part, size);
     if (flow.isAwaited(part)) this.states.ran(module, size, host.clock.now());
     this.partEnded(part, open, FINISHED, 0, null, cameAt, startedAt);
   }
@@ -309,6 +310,7 @@ export class LivePipeline implements FlowDriver {
     this.cancels[part] = undefined;
     if (flow.isAwaited(part)) this.states.ended(module, outcome, cameAt, execStartAt, at);
     this.cells.partEnded(module, OUTCOMES[outcome]!);
+    this.budgets.left(part, flow, outcome === FINISHED ? at - execStartAt : 0);
     open.cause = cause;
     flow.ended(part, outcome, reason, at);
     open.cause = null;
@@ -320,6 +322,7 @@ export class LivePipeline implements FlowDriver {
     this.cancels[part]?.();
     this.cancels[part] = undefined;
     this.cells.partEnded(this.flow.moduleOf(part), "cancelled");
+    this.budgets.left(part, this.flow, 0);
     this.flow.ended(part, DROPPED, DROP_CANCELLED, at);
   }
 
@@ -366,7 +369,9 @@ export class LivePipeline implements FlowDriver {
     const outcome = ending === FINISHED || cause === null ? ending : codesOf(cause).outcome;
     const handler = open.close(outcome === FINISHED);
     const totalUs = at - call.receivedAt;
-    if (outcome === FINISHED && at <= open.deadline) {
+    const wasInTime = outcome === FINISHED && at <= open.deadline;
+    this.budgets.ended(request, !wasInTime && outcome !== FAILED && !(outcome === DROPPED && cause === null));
+    if (wasInTime) {
       this.countEnd(open, OUTCOMES[FINISHED], "", "");
       this.cells.duration.observe(totalUs / 1e6);
       this.counts.ran(1, 0, totalUs, 0, this.host.clock.wallMs());
