@@ -174,10 +174,10 @@ function timesOf(scenario: ExpandedScenario): ModuleTimes {
     isSingle: (model) => scenario.models[model]!.batchSizeMax === 1,
     groupOf: (model) => scenario.models[model]!.group ?? 0,
     acceleratorsOf: (model) => groups[scenario.models[model]!.group ?? 0]!.count,
-    togetherUs: (index, parts, eachUs) => {
+    togetherUs: (index, parts, beside, eachUs) => {
       const model = scenario.models[index]!;
       const { delayUs, count } = groups[model.group ?? 0]!;
-      return delayUs + togetherUs(parts, count, model.batchSizeMax, (size) => execOf(model, size), eachUs);
+      return delayUs + togetherUs(parts, count, model.batchSizeMax, (size) => execOf(model, size), beside, eachUs);
     },
   };
 }

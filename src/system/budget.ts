@@ -84,9 +84,9 @@ export interface ModuleTimes {
   staggeredUs?(module: number, sloUs: number): number;
   /**
    * So many that come at once, until the last is done; absent: as one alone.
-   * @param eachUs accelerator time of each, as measured; NaN: by the profile.
+   * @param beside so many of another request are there for each accelerator but one. @param eachUs accelerator time of each, as measured; NaN: by the profile.
    */
-  togetherUs?(module: number, count: number, eachUs: number): number;
+  togetherUs?(module: number, count: number, beside: number, eachUs: number): number;
   /**
    * One alone, by its own lengths; 0: it has none, or what they are cannot be known when it comes. Absent: 0.
    * @param frame of the part. @param foresees also what becomes known only as it runs.
@@ -100,17 +100,15 @@ export interface ModuleTimes {
   acceleratorsOf?(module: number): number;
 }
 
-/** No accelerators: where steps run. */
-export const STEPS_GROUP = -1;
-
 const SEED = 1;
 const QUEUE_US = columnOf("queue_us");
 const RUN_US = columnOf("run_us");
 const EXEC_US = columnOf("exec_us");
 const WORST_US = columnOf("worst_us");
-/** The first quantile that is published, and the last. */
+/** The first quantile that is published, the last, and the middle one. */
 const LEAST_PARTS = columnOf("parts_0");
 const MOST_PARTS = LEAST_PARTS + PART_QUANTILES - 1;
+const MEDIAN_PARTS = LEAST_PARTS + (PART_QUANTILES - 1) / 2;
 
 /** Which column of what modules publish the rule goes by. */
 const MEASURED_BY: Partial<Record<BudgetRule, (value: (column: number) => number) => number>> = {
@@ -144,7 +142,13 @@ export class Budgets {
   private readonly before: readonly (readonly number[])[];
   private earlier: readonly (readonly number[])[];
   private readonly headStarts: Float64Array;
+  /** By module: the longest run of one alone of those before it on its accelerators, µs. */
+  private readonly longestUs: Float64Array;
+  /** By module: its accelerators began a run of a module before it while the request was elsewhere; 0: it comes straight from one of those. */
+  private readonly interludeUs: Float64Array;
   private readonly reserved: PartWork;
+  /** staggered: what modules take that have their accelerators for themselves, as measured. */
+  private readonly expected: PartWork;
   /** By module that fans out: parts that a request made of late, in the mean. */
   private readonly parts: Float64Array;
   /** staggered; null: no two modules share accelerators. */
@@ -159,15 +163,22 @@ export class Budgets {
     this.times = times;
     this.promisedUs = promisedUs;
     this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
-    this.reserved = new PartWork(pipeline, (module, count) =>
+    this.reserved = new PartWork(pipeline, (module, count, beside) =>
       this.earlier[module]!.length > 0 && this.times.togetherUs !== undefined
-        ? this.times.togetherUs(module, count, this.committed?.partUs(module) ?? Number.NaN)
+        ? this.interludeUs[module]! + this.times.togetherUs(module, count, beside, this.eachUs(module))
         : this.togetherUs(module, count, this.reserveUs[module]!),
+    );
+    this.expected = new PartWork(pipeline, (module, count) =>
+      this.times.togetherUs === undefined
+        ? this.leastOwnUs[module]!
+        : this.times.togetherUs(module, count, 0, this.eachUs(module)),
     );
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
     this.before = before(pipeline);
     this.earlier = pipeline.modules.map(() => []);
     this.headStarts = new Float64Array(pipeline.modules.length);
+    this.longestUs = new Float64Array(pipeline.modules.length);
+    this.interludeUs = new Float64Array(pipeline.modules.length);
     this.parts = new Float64Array(pipeline.modules.length).fill(1);
     const { rule, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
@@ -251,7 +262,7 @@ export class Budgets {
   }
 
   /**
-   * As dueBy, of a part that comes to its module; `at`, which nobody reaches: its request is not let in, or does not go on. Whoever asks tells what
+   * As dueBy, of a part that comes to its module; `at`, which nobody reaches: its request is not let in. Whoever asks tells what
    * becomes of it: `ran`, `left`, and `ended` of its request.
    */
   dueOf(part: Part, flow: Flow, at: number): number {
@@ -260,10 +271,19 @@ export class Budgets {
     const deadline = flow.deadline[request]!;
     if (committed !== null) {
       const pathUs = this.ownUs[module]! + this.afterUs[module]!;
-      const isIn = committed.isIn(request) || committed.letsIn(request, pathUs, deadline, at);
-      if (!isIn || !committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)), at)) return at;
+      if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) return at;
+      committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)));
     }
-    return this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
+    const dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
+    if (this.committed === null || this.headStarts[module] === 0) return dueBy;
+    // Who is begun and can no longer leave later modules what they may take is given up only when they cannot do it at all.
+    const { ownUs, afterUs } = this.expected.of(module, frame, flow);
+    return dueBy < at + ownUs + this.longestUs[module]! ? Math.max(dueBy, Math.floor(deadline - afterUs)) : dueBy;
+  }
+
+  /** Whether a request goes on that makes so many parts in the module. */
+  goesOn(request: FlowRequest, module: number, parts: number, at: number): boolean {
+    return this.committed === null || this.committed.goesOn(request, module, parts, at);
   }
 
   /** A part ran in a batch of this size. */
@@ -339,28 +359,40 @@ export class Budgets {
         ? leastUs
         : times.staggeredUs(module, this.sloUs(module, promisedUs)),
     );
-    const shared = this.lookBefore();
+    if (times.groupOf !== undefined) this.lookBefore(times.groupOf);
+    const shared = this.sharedAccelerators();
     if (shared !== null) {
       if (this.committed === null) this.committed = new CommittedWork(this.pipeline, this.before, shared);
       else this.committed.retime(shared);
     }
     this.reserved.forget();
+    this.expected.forget();
     this.reserveAfterUs = this.reserved.along("subs");
     for (const [module, earlier] of this.earlier.entries())
       this.headStarts[module] = mostOf(earlier, (each) => this.reserveUs[each]! + this.reserveAfterUs[each]!);
   }
 
-  /** Which modules before it each has on its accelerators. @returns those accelerators, of several groups the ones with most to do; null: there are none. */
-  private lookBefore(): SharedAccelerators | null {
+  /** Which modules before it each has on its accelerators, and what of them may be under way when a request comes from elsewhere. */
+  private lookBefore(groupOf: (module: number) => number): void {
+    const { pipeline, leastOwnUs, interludeUs, longestUs } = this;
+    this.earlier = this.before.map((all, module) => all.filter((each) => groupOf(each) === groupOf(module)));
+    for (const [module, earlier] of this.earlier.entries()) {
+      longestUs[module] = mostOf(earlier, (each) => leastOwnUs[each]!);
+      const isElsewhere = pipeline.pres[module]!.some((pre) => groupOf(pre) !== groupOf(module));
+      interludeUs[module] = isElsewhere ? longestUs[module]! : 0;
+    }
+  }
+
+  /** Of the groups in which modules follow one another, the one with most to do; null: there is none. */
+  private sharedAccelerators(): SharedAccelerators | null {
     const { leastOwnUs, parts, times } = this;
     const { groupOf } = times;
     if (groupOf === undefined) return null;
-    this.earlier = this.before.map((all, module) => all.filter((each) => groupOf(each) === groupOf(module)));
     const workIn = (group: number): Float64Array =>
       leastOwnUs.map((us, module) => (groupOf(module) === group ? us : 0));
     let [most, found] = [0, -1];
     for (const [module, earlier] of this.earlier.entries()) {
-      if (earlier.length === 0 || groupOf(module) === STEPS_GROUP) continue;
+      if (earlier.length === 0) continue;
       const us = workIn(groupOf(module)).reduce((sum, each) => sum + each, 0);
       if (us > most) [most, found] = [us, module];
     }
@@ -368,27 +400,33 @@ export class Budgets {
     return { count: times.acceleratorsOf?.(found) ?? 1, partUs: workIn(groupOf(found)), parts };
   }
 
-  /** How many parts fan-outs make of late. */
+  /** How many parts fan-outs make of late, and what parts take. */
   private learn(states: Board, at: number): void {
     const row = states.blank();
     for (const [module, { fansOut }] of this.pipeline.modules.entries()) {
       if (states.read(module, at, row) !== "fresh") continue;
       if (fansOut !== true || row.value(MOST_PARTS) < 0) continue;
       const most = Math.max(1, Math.round(row.value(MOST_PARTS)));
+      const median = Math.round(row.value(MEDIAN_PARTS));
       let sum = 0;
       for (let column = LEAST_PARTS; column <= MOST_PARTS; column++) sum += row.value(column);
       this.parts[module] = sum / PART_QUANTILES;
       const usual = this.committed === null ? most : Math.max(1, Math.round(this.parts[module]!));
-      for (const work of [this.work, this.reserved]) work.makes(module, usual);
+      for (const work of [this.work, this.reserved, this.expected]) work.makes(module, usual, median);
     }
     this.goBy(this.ownUs);
     this.reserve();
   }
 
+  /** Accelerator time of a part, as measured, µs; NaN: not yet, or not there. */
+  private eachUs(module: number): number {
+    return this.committed?.measuredUs[module] ?? Number.NaN;
+  }
+
   private togetherUs(module: number, count: number, ownUs: number): number {
     const { togetherUs } = this.times;
     if (count === 1 || togetherUs === undefined) return ownUs;
-    return Math.max(ownUs, togetherUs(module, count, Number.NaN));
+    return Math.max(ownUs, togetherUs(module, count, 0, Number.NaN));
   }
 
   /** How long a request may be in the module when nothing before it took longer than it must: what its queue plans batches for. */

@@ -9,13 +9,13 @@
  */
 import type { Pipeline } from "./pipeline.js";
 
-/** Part of the requests that is lost of those that are let in, where the factor stands still. */
-const LOST_PART = 0.05;
-/** The factor's growth by a request that is lost; it shrinks by LOST_PART of that by one that is not. */
-const STEP = 0.05;
+/** Part of the accelerator time that is in vain, where the factor stands still. */
+const VAIN_PART = 0.03;
+/** The factor's growth by a request that is lost and took as long as most; it shrinks by VAIN_PART of that by one that is not. */
+const STEP = 0.1;
 const FACTOR_MIN = 0.7;
 const FACTOR_MAX = 2;
-/** Whose end was foreseen before that part of its time says nothing of the margin, if it is in time. */
+/** Whose end was foreseen before that part of its time says nothing of the margin. */
 const NEAR = 0.6;
 /** Weight of the newest part in what a part of its module is taken to take. */
 const NEWEST = 0.02;
@@ -34,8 +34,10 @@ interface LiveRequest {
   readonly foreseen: number;
   /** Expected accelerator time of its live parts, and of what they lead to, µs. */
   leftUs: number;
-  /** How many parts it makes has been seen. */
-  hasParts: boolean;
+  /** Accelerator time that it took, µs. */
+  spentUs: number;
+  /** It was not in time, and that is counted. */
+  isLost: boolean;
 }
 
 export class CommittedWork {
@@ -44,7 +46,7 @@ export class CommittedWork {
   private readonly after: readonly (readonly number[])[];
   private shared: SharedAccelerators;
   /** By module: accelerator time of a part, as measured, µs; NaN: not yet. */
-  private readonly measuredUs: Float64Array;
+  readonly measuredUs: Float64Array;
   /** By module: of a part, its own work with what it alone leads to; and what all that come together lead to when they have joined, µs. */
   private readonly ownUs: Float64Array;
   private readonly joinedUs: Float64Array;
@@ -54,6 +56,8 @@ export class CommittedWork {
   private readonly live = new Map<number, LiveRequest>();
   private totalUs = 0;
   private factor = 1;
+  /** Accelerator time that requests take, in the mean, µs; NaN: none has ended. */
+  private usualUs = Number.NaN;
 
   /** @param before by module: all before it. */
   constructor(pipeline: Pipeline, before: readonly (readonly number[])[], shared: SharedAccelerators) {
@@ -83,17 +87,18 @@ export class CommittedWork {
   }
 
   /** Accelerator time of a part in the module, µs; 0: it runs elsewhere. */
-  partUs(module: number): number {
+  private partUs(module: number): number {
     const us = this.measuredUs[module]!;
     return Number.isNaN(us) ? this.shared.partUs[module]! : us;
   }
 
   /** Asked once for each request, as it comes. @param pathUs that it takes when nothing is in its way. */
   letsIn(request: number, pathUs: number, deadline: number, at: number): boolean {
+    this.countLate(at);
     const foreseen = ((this.factor * this.totalUs) / this.shared.count + pathUs) / (deadline - at);
     // Where nobody is in its way it is tried, whatever is foreseen: what else would show that it can be in time?
     if (!(foreseen <= 1) && this.live.size > 0) return false;
-    this.live.set(request, { deadline, foreseen, leftUs: 0, hasParts: false });
+    this.live.set(request, { deadline, foreseen, leftUs: 0, spentUs: 0, isLost: false });
     return true;
   }
 
@@ -101,11 +106,17 @@ export class CommittedWork {
     return this.live.has(request);
   }
 
-  /**
-   * A part of a request that is in comes to its module. @param together parts that come with it, itself among them.
-   * @returns whether its request goes on: how many parts it makes is known now, and with those that must end before it they may be too many.
-   */
-  came(request: number, part: number, module: number, together: number, at: number): boolean {
+  /** How many parts a request makes in the module is known now. @returns whether it goes on: with those that must end before it they may be too many. */
+  goesOn(request: number, module: number, parts: number, at: number): boolean {
+    const own = this.live.get(request);
+    if (own === undefined) return true;
+    let aheadUs = parts * this.ownUs[module]! + this.joinedUs[module]!;
+    for (const other of this.live.values()) if (other.deadline < own.deadline) aheadUs += other.leftUs;
+    return at + aheadUs / this.shared.count <= own.deadline;
+  }
+
+  /** A part of a request that is in comes to its module. @param together parts that come with it, itself among them. */
+  came(request: number, part: number, module: number, together: number): void {
     const own = this.live.get(request)!;
     if (part >= this.amounts.length) this.grow(part + 1);
     const us = this.ownUs[module]! + this.joinedUs[module]! / together;
@@ -113,11 +124,6 @@ export class CommittedWork {
     this.sizes[part] = 1;
     this.totalUs += us;
     own.leftUs += us;
-    if (own.hasParts || this.pipeline.scope[module]! < 0) return true;
-    own.hasParts = true;
-    let aheadUs = together * us;
-    for (const other of this.live.values()) if (other.deadline < own.deadline) aheadUs += other.leftUs;
-    return at + aheadUs / this.shared.count <= own.deadline;
   }
 
   /** It ran in a batch of this size. */
@@ -135,6 +141,7 @@ export class CommittedWork {
     if (own !== undefined) own.leftUs -= us;
     if (execUs <= 0 || this.shared.partUs[module] === 0) return;
     const newUs = execUs / this.sizes[part]!;
+    if (own !== undefined) own.spentUs += newUs;
     const known = this.measuredUs[module]!;
     this.measuredUs[module] = Number.isNaN(known) ? newUs : known + (newUs - known) * NEWEST;
   }
@@ -144,8 +151,23 @@ export class CommittedWork {
     const own = this.live.get(request);
     if (own === undefined) return;
     this.live.delete(request);
-    if (!isLost && own.foreseen < NEAR) return;
-    const factor = this.factor * Math.exp(STEP * (isLost ? 1 - LOST_PART : -LOST_PART));
+    this.count(own, isLost);
+  }
+
+  /** Who is past its deadline is lost, whenever its last part ends: a server has told its client by then, a simulator has not. */
+  private countLate(at: number): void {
+    for (const own of this.live.values()) {
+      if (own.deadline >= at) return;
+      this.count(own, true);
+    }
+  }
+
+  private count(own: LiveRequest, isLost: boolean): void {
+    if (own.isLost || own.foreseen < NEAR) return;
+    own.isLost = isLost;
+    this.usualUs = Number.isNaN(this.usualUs) ? own.spentUs : this.usualUs + (own.spentUs - this.usualUs) * NEWEST;
+    const weight = own.spentUs / Math.max(1, this.usualUs);
+    const factor = this.factor * Math.exp(STEP * weight * (isLost ? 1 - VAIN_PART : -VAIN_PART));
     this.factor = Math.min(FACTOR_MAX, Math.max(FACTOR_MIN, factor));
   }
 

@@ -26,33 +26,38 @@ interface Known extends Work {
  */
 export class PartWork {
   private readonly pipeline: Pipeline;
-  private readonly ownUs: (module: number, count: number) => number;
+  private readonly ownUs: (module: number, count: number, beside: number) => number;
   /** By module that fans out: parts of the request at hand; 0: not around the module. */
   private readonly counts: Float64Array;
   /** By module: the last that was asked for. Siblings ask for the same. */
   private readonly known: (Known | null)[];
-  /** By module that fans out: parts that it is taken to make. */
-  private readonly usual: Float64Array;
+  /** By module that fans out: parts that it nearly always makes at most, and as often more as fewer. */
+  private readonly most: Float64Array;
+  private readonly median: Float64Array;
 
-  /** @param ownUs of so many parts in a module, until the last is done. */
-  constructor(pipeline: Pipeline, ownUs: (module: number, count: number) => number) {
+  /** @param ownUs of so many parts in a module, until the last is done; beside: as many as that others have which were begun at the same time. */
+  constructor(pipeline: Pipeline, ownUs: (module: number, count: number, beside: number) => number) {
     this.pipeline = pipeline;
     this.ownUs = ownUs;
     this.counts = new Float64Array(pipeline.modules.length);
     this.known = pipeline.modules.map(() => null);
-    this.usual = new Float64Array(pipeline.modules.length).fill(1);
+    this.most = new Float64Array(pipeline.modules.length).fill(1);
+    this.median = new Float64Array(pipeline.modules.length).fill(1);
   }
 
-  /** How many parts the module is taken to make, where it fans out. */
-  makes(module: number, parts: number): void {
-    this.usual[module] = parts;
+  /** How many parts the module makes, where it fans out. */
+  makes(module: number, most: number, median: number): void {
+    this.most[module] = most;
+    this.median[module] = median;
     this.forget();
   }
 
   /** By module, of a request that is no part: time in all after or before it along the longest way. */
   along(direction: "subs" | "pres"): Float64Array {
     this.counts.fill(0);
-    return this.pipeline.longest(direction, (module) => this.ownUs(module, this.countIn(module)));
+    return this.pipeline.longest(direction, (module) =>
+      this.ownUs(module, this.countIn(module), this.countIn(module, this.median)),
+    );
   }
 
   /** Times of modules changed. */
@@ -73,7 +78,7 @@ export class PartWork {
       around.push(counts[opener]!);
       at = frames.aroundOf(at);
     }
-    const usOf = (each: number): number => this.ownUs(each, this.countIn(each));
+    const usOf = (each: number): number => this.ownUs(each, this.countIn(each), 0);
     const found = {
       counts: around,
       ownUs: usOf(module),
@@ -93,8 +98,8 @@ export class PartWork {
     return true;
   }
 
-  private countIn(module: number): number {
-    const { counts, pipeline, usual } = this;
+  private countIn(module: number, usual = this.most): number {
+    const { counts, pipeline } = this;
     let parts = 1;
     let opener = pipeline.scope[module]!;
     for (; opener >= 0 && counts[opener] === 0; opener = pipeline.gathersIn[opener]!) parts *= usual[opener]!;
@@ -104,16 +109,18 @@ export class PartWork {
 
 /**
  * Until the last of so many requests is done that come at once and have all accelerators to themselves, each with its part of them in
- * full batches. @param execUs of a batch of this size. @param eachUs of each, as measured, in place of execUs; NaN: not known.
+ * full batches. @param execUs of a batch of this size. @param beside so many more are there for each accelerator but one.
+ * @param eachUs of each, as measured, in place of execUs; NaN: not known.
  */
 export function togetherUs(
   count: number,
   accelerators: number,
   sizeMax: number,
   execUs: (size: number) => number,
+  beside = 0,
   eachUs = Number.NaN,
 ): number {
-  const each = Math.ceil(count / accelerators);
+  const each = Math.ceil((count + (accelerators - 1) * beside) / accelerators);
   if (!Number.isNaN(eachUs)) return Math.ceil(each * eachUs);
   const full = Math.floor(each / sizeMax);
   const rest = each % sizeMax;

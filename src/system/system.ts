@@ -173,6 +173,9 @@ class Line implements FlowDriver {
     if (parts !== REFUSED) this.states.made(module, parts);
     return parts;
   }
+  goesOn(request: FlowRequest, module: number, parts: number, at: number): boolean {
+    return this.budgets.goesOn(request, module, parts, at);
+  }
   branchOf(request: FlowRequest, module: number, path: number, frame: number): number {
     const way = this.driver.branchOf(request, module, path, frame);
     if (way !== REFUSED) this.states.took(module, this.flow.classOf(frame), way);

@@ -30,7 +30,16 @@ import { partCount, partsFault, wayOf } from "./data-ways.js";
 import { HeldBytes } from "./held-bytes.js";
 import { defaultsOf, ModuleRuns, type RunHost } from "./module-runs.js";
 import { OpenRequest } from "./open-request.js";
-import { budgetError, codesOf, drainingError, fullError, lateError, moduleError, moduleFault } from "./part-errors.js";
+import {
+  budgetError,
+  codesOf,
+  drainingError,
+  fullError,
+  lateError,
+  moduleError,
+  moduleFault,
+  partsError,
+} from "./part-errors.js";
 import { isList } from "./part-tensors.js";
 import { StepHealth } from "./steps/step-health.js";
 import { StepLosses } from "./steps/step-losses.js";
@@ -346,6 +355,12 @@ export class LivePipeline implements FlowDriver {
       return count;
     }
     return this.refuse(open, fullError(`at most ${PARTS_MAX} parts of all requests`));
+  }
+
+  goesOn(request: FlowRequest, module: number, parts: number, at: number): boolean {
+    if (this.budgets.goesOn(request, module, parts, at)) return true;
+    this.open[request]!.cause = partsError(this.spec.budget.rule, parts);
+    return false;
   }
 
   branchOf(request: FlowRequest, module: number, _path: number, frame: number): number {

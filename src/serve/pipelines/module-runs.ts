@@ -1,7 +1,7 @@
 import type { PipelineSpec, ServedModule, StepSpec } from "../../config/server/pipelines/served-pipeline.js";
 import { FAIL_CAUSES, FAIL_MODEL_ERROR } from "../../core/outcome.js";
 import { timeUs } from "../../core/time.js";
-import { type ModuleTimes, STEPS_GROUP } from "../../system/budget.js";
+import type { ModuleTimes } from "../../system/budget.js";
 import { togetherUs } from "../../system/part-work.js";
 import type { Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
@@ -89,17 +89,19 @@ export class ModuleRuns implements ModuleTimes {
   readonly staggeredUs = (module: number, sloUs: number): number =>
     this.stepUs(module) ?? this.times.staggeredUs?.(module, sloUs) ?? this.times.leastUs(module);
 
-  readonly togetherUs = (module: number, count: number, eachUs: number): number => {
+  readonly togetherUs = (module: number, count: number, beside: number, eachUs: number): number => {
     const stepUs = this.stepUs(module);
-    if (stepUs !== undefined) return togetherUs(count, this.threads, 1, () => stepUs);
-    return this.times.togetherUs?.(module, count, eachUs) ?? this.times.leastUs(module);
+    if (stepUs !== undefined) return togetherUs(count, this.threads, 1, () => stepUs, beside);
+    return this.times.togetherUs?.(module, count, beside, eachUs) ?? this.times.leastUs(module);
   };
 
   readonly isSingle = (module: number): boolean => this.stepOf[module]! >= 0 || this.times.isSingle?.(module) === true;
 
   /** All steps of a pipeline share their threads. */
-  readonly groupOf = (module: number): number => (this.stepOf[module]! >= 0 ? STEPS_GROUP : this.times.groupOf!(module));
-  readonly acceleratorsOf = (module: number): number => this.times.acceleratorsOf!(module);
+  readonly groupOf = (module: number): number => (this.stepOf[module]! >= 0 ? -1 : this.times.groupOf!(module));
+
+  readonly acceleratorsOf = (module: number): number =>
+    this.stepOf[module]! >= 0 ? this.threads : this.times.acceleratorsOf!(module);
 
   /** Undefined: it runs a model. */
   private stepUs(module: number): number | undefined {

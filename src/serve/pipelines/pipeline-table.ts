@@ -208,8 +208,10 @@ export class PipelineTable implements PipelineView {
       isSingle: (module) => modelOf(module).spec.batchSizeMax <= 1,
       groupOf: (module) => modelOf(module).group.index,
       acceleratorsOf: (module) => modelOf(module).group.spec.count,
-      togetherUs: (module, parts, eachUs) =>
-        timeUs(module, (table, _, count) => togetherUs(parts, count, table.length - 1, (size) => table[size]!, eachUs)),
+      togetherUs: (module, parts, beside, eachUs) =>
+        timeUs(module, (table, _, count) =>
+          togetherUs(parts, count, table.length - 1, (size) => table[size]!, beside, eachUs),
+        ),
     };
     return new LivePipeline(spec, moduleTimes, cells, this.host);
   }
