@@ -97,7 +97,7 @@ export const budgetField = z
     "What the queue of a module must reach, of the request's one deadline: a rule, or a rule with its options. share: its share of the time " +
       "that is left, by the times of one request in the modules from here on, along the longest way; measured: the same by the times that " +
       "parts took in the modules in the last second or so; staggered: all but " +
-      "what the modules after it take in planned batches while all their accelerators run such, or its share where that is more; rest: all but the times of one request of the modules after it; whole: the deadline " +
+      "what the modules after it take in planned batches while all their accelerators run such, or its share where that is more, and where modules share accelerators a request is let in only if it ends behind all that is begun; rest: all but the times of one request of the modules after it; whole: the deadline " +
       "itself, as if nothing followed; forecast: all but what the modules after it are expected to take, by what they say of their queues, batches " +
       "and waits (PARD); durations: all but their executions; split: a fixed part of the SLO, by planned times; worst: the same by the longest times " +
       "lately; overload: the deadline, with a part refused at and before a module whose queueing is too long.",

@@ -173,6 +173,7 @@ function timesOf(scenario: ExpandedScenario): ModuleTimes {
     staggeredUs: (model) => inTurnUs[model]!,
     isSingle: (model) => scenario.models[model]!.batchSizeMax === 1,
     groupOf: (model) => scenario.models[model]!.group ?? 0,
+    acceleratorsOf: (model) => groups[scenario.models[model]!.group ?? 0]!.count,
     togetherUs: (index, parts, beside, eachUs) => {
       const model = scenario.models[index]!;
       const { delayUs, count } = groups[model.group ?? 0]!;

@@ -1,6 +1,8 @@
 /** What the queue of a module must reach: the part of a pipeline's one deadline that is its own. */
 import { AHEAD_DEFAULTS, type AheadOptions } from "./ahead/ahead.js";
 import type { Board } from "./board.js";
+import { CommittedWork, type SharedAccelerators } from "./committed-work.js";
+import type { Flow, FlowRequest, Part } from "./flow.js";
 import { Forecast, type RequestFrames } from "./forecast.js";
 import { columnOf, PART_QUANTILES, WINDOW_INTERVALS } from "./module-states.js";
 import { Overload } from "./overload.js";
@@ -13,8 +15,8 @@ import type { Pipeline } from "./pipeline.js";
  *   parts of a fan-out by that of all that come together; a module without batches gets all but the least that must still follow;
  * - measured: the same by the times that parts took in the modules lately, if that is more; by the least times where it is not known;
  * - staggered: all of it but what later modules take when they are full: the time of the planned batch and the mean wait for an accelerator that
- *   runs such batches in turn with others; its share (as above, and of modules without batches, too) where that is more. Of modules on the same
- *   accelerators the later ones go first;
+ *   runs such batches in turn with others; its share (as above, and of modules without batches, too) where that is more. Where modules
+ *   share accelerators, later ones go first, and a request is let in only if it can end behind all that is begun (CommittedWork);
  * - rest: all of it but the least that must still follow;
  * - whole: all of it (what follows is not looked at; PARD-back);
  * - forecast: all of it but what is expected to follow, queueing and waits in batches included (PARD Eq. 3b);
@@ -94,17 +96,19 @@ export interface ModuleTimes {
   isSingle?(module: number): boolean;
   /** Modules of one number run on the same accelerators. Absent: each has its own. */
   groupOf?(module: number): number;
+  /** How many those are. Absent: one. */
+  acceleratorsOf?(module: number): number;
 }
 
 const SEED = 1;
 const QUEUE_US = columnOf("queue_us");
 const RUN_US = columnOf("run_us");
 const EXEC_US = columnOf("exec_us");
-const SIZE = columnOf("batch_size");
 const WORST_US = columnOf("worst_us");
-/** The last quantile that is published, and the middle one. */
-const MOST_PARTS = columnOf("parts_0") + PART_QUANTILES - 1;
-const MEDIAN_PARTS = columnOf("parts_0") + (PART_QUANTILES - 1) / 2;
+/** The first quantile that is published, the last, and the middle one. */
+const LEAST_PARTS = columnOf("parts_0");
+const MOST_PARTS = LEAST_PARTS + PART_QUANTILES - 1;
+const MEDIAN_PARTS = LEAST_PARTS + (PART_QUANTILES - 1) / 2;
 
 /** Which column of what modules publish the rule goes by. */
 const MEASURED_BY: Partial<Record<BudgetRule, (value: (column: number) => number) => number>> = {
@@ -138,11 +142,17 @@ export class Budgets {
   private readonly before: readonly (readonly number[])[];
   private earlier: readonly (readonly number[])[];
   private readonly headStarts: Float64Array;
+  /** By module: the longest run of one alone of those before it on its accelerators, µs. */
+  private readonly longestUs: Float64Array;
   /** By module: its accelerators began a run of a module before it while the request was elsewhere; 0: it comes straight from one of those. */
   private readonly interludeUs: Float64Array;
-  /** staggered: accelerator time of a part, as measured; NaN: not yet. */
-  private readonly eachUs: Float64Array;
   private readonly reserved: PartWork;
+  /** staggered: what modules take that have their accelerators for themselves, as measured. */
+  private readonly expected: PartWork;
+  /** By module that fans out: parts that a request made of late, in the mean. */
+  private readonly parts: Float64Array;
+  /** staggered; null: no two modules share accelerators. */
+  private committed: CommittedWork | null = null;
   /** Null: another rule. */
   private readonly forecast: Forecast | null;
   private readonly overload: Overload | null;
@@ -155,15 +165,21 @@ export class Budgets {
     this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
     this.reserved = new PartWork(pipeline, (module, count, beside) =>
       this.earlier[module]!.length > 0 && this.times.togetherUs !== undefined
-        ? this.interludeUs[module]! + this.times.togetherUs(module, count, beside, this.eachUs[module]!)
+        ? this.interludeUs[module]! + this.times.togetherUs(module, count, beside, this.eachUs(module))
         : this.togetherUs(module, count, this.reserveUs[module]!),
+    );
+    this.expected = new PartWork(pipeline, (module, count) =>
+      this.times.togetherUs === undefined
+        ? this.leastOwnUs[module]!
+        : this.times.togetherUs(module, count, 0, this.eachUs(module)),
     );
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
     this.before = before(pipeline);
     this.earlier = pipeline.modules.map(() => []);
     this.headStarts = new Float64Array(pipeline.modules.length);
+    this.longestUs = new Float64Array(pipeline.modules.length);
     this.interludeUs = new Float64Array(pipeline.modules.length);
-    this.eachUs = new Float64Array(pipeline.modules.length).fill(Number.NaN);
+    this.parts = new Float64Array(pipeline.modules.length).fill(1);
     const { rule, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
@@ -246,6 +262,46 @@ export class Budgets {
   }
 
   /**
+   * As dueBy, of a part that comes to its module; `at`, which nobody reaches: its request is not let in. Whoever asks tells what
+   * becomes of it: `ran`, `left`, and `ended` of its request.
+   */
+  dueOf(part: Part, flow: Flow, at: number): number {
+    const { committed } = this;
+    const [module, frame, request] = [flow.moduleOf(part), flow.frameOf(part), flow.requestOf(part)];
+    const deadline = flow.deadline[request]!;
+    if (committed !== null) {
+      const pathUs = this.ownUs[module]! + this.afterUs[module]!;
+      if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) return at;
+      committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)));
+    }
+    const dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
+    if (this.committed === null || this.headStarts[module] === 0) return dueBy;
+    // Who is begun and can no longer leave later modules what they may take is given up only when they cannot do it at all.
+    const { ownUs, afterUs } = this.expected.of(module, frame, flow);
+    return dueBy < at + ownUs + this.longestUs[module]! ? Math.max(dueBy, Math.floor(deadline - afterUs)) : dueBy;
+  }
+
+  /** Whether a request goes on that makes so many parts in the module. */
+  goesOn(request: FlowRequest, module: number, parts: number, at: number): boolean {
+    return this.committed === null || this.committed.goesOn(request, module, parts, at);
+  }
+
+  /** A part ran in a batch of this size. */
+  ran(part: Part, size: number): void {
+    this.committed?.ran(part, size);
+  }
+
+  /** A part left its module, however. @param execUs of the batch that it ran in; 0: it did not run. */
+  left(part: Part, flow: Flow, execUs: number): void {
+    this.committed?.left(flow.requestOf(part), part, flow.moduleOf(part), execUs);
+  }
+
+  /** A request ended. @param isLost it was not in time, though nobody called it off and nothing failed. */
+  ended(request: FlowRequest, isLost: boolean): void {
+    this.committed?.ended(request, isLost);
+  }
+
+  /**
    * How much earlier than by its latest start a part ranks in the module, µs: what the first module of these accelerators kept for itself and all after
    * it. With the same deadlines a request that is begun then goes before all that are not, and what it took is not in vain. 0 under other rules.
    */
@@ -304,7 +360,13 @@ export class Budgets {
         : times.staggeredUs(module, this.sloUs(module, promisedUs)),
     );
     if (times.groupOf !== undefined) this.lookBefore(times.groupOf);
+    const shared = this.sharedAccelerators();
+    if (shared !== null) {
+      if (this.committed === null) this.committed = new CommittedWork(this.pipeline, this.before, shared);
+      else this.committed.retime(shared);
+    }
     this.reserved.forget();
+    this.expected.forget();
     this.reserveAfterUs = this.reserved.along("subs");
     for (const [module, earlier] of this.earlier.entries())
       this.headStarts[module] = mostOf(earlier, (each) => this.reserveUs[each]! + this.reserveAfterUs[each]!);
@@ -312,12 +374,30 @@ export class Budgets {
 
   /** Which modules before it each has on its accelerators, and what of them may be under way when a request comes from elsewhere. */
   private lookBefore(groupOf: (module: number) => number): void {
-    const { pipeline, leastOwnUs, interludeUs } = this;
+    const { pipeline, leastOwnUs, interludeUs, longestUs } = this;
     this.earlier = this.before.map((all, module) => all.filter((each) => groupOf(each) === groupOf(module)));
     for (const [module, earlier] of this.earlier.entries()) {
+      longestUs[module] = mostOf(earlier, (each) => leastOwnUs[each]!);
       const isElsewhere = pipeline.pres[module]!.some((pre) => groupOf(pre) !== groupOf(module));
-      interludeUs[module] = isElsewhere ? mostOf(earlier, (each) => leastOwnUs[each]!) : 0;
+      interludeUs[module] = isElsewhere ? longestUs[module]! : 0;
     }
+  }
+
+  /** Of the groups in which modules follow one another, the one with most to do; null: there is none. */
+  private sharedAccelerators(): SharedAccelerators | null {
+    const { leastOwnUs, parts, times } = this;
+    const { groupOf } = times;
+    if (groupOf === undefined) return null;
+    const workIn = (group: number): Float64Array =>
+      leastOwnUs.map((us, module) => (groupOf(module) === group ? us : 0));
+    let [most, found] = [0, -1];
+    for (const [module, earlier] of this.earlier.entries()) {
+      if (earlier.length === 0) continue;
+      const us = workIn(groupOf(module)).reduce((sum, each) => sum + each, 0);
+      if (us > most) [most, found] = [us, module];
+    }
+    if (found < 0) return null;
+    return { count: times.acceleratorsOf?.(found) ?? 1, partUs: workIn(groupOf(found)), parts };
   }
 
   /** How many parts fan-outs make of late, and what parts take. */
@@ -325,14 +405,22 @@ export class Budgets {
     const row = states.blank();
     for (const [module, { fansOut }] of this.pipeline.modules.entries()) {
       if (states.read(module, at, row) !== "fresh") continue;
-      this.eachUs[module] = row.value(EXEC_US) / row.value(SIZE);
       if (fansOut !== true || row.value(MOST_PARTS) < 0) continue;
       const most = Math.max(1, Math.round(row.value(MOST_PARTS)));
       const median = Math.round(row.value(MEDIAN_PARTS));
-      for (const work of [this.work, this.reserved]) work.makes(module, most, median);
+      let sum = 0;
+      for (let column = LEAST_PARTS; column <= MOST_PARTS; column++) sum += row.value(column);
+      this.parts[module] = sum / PART_QUANTILES;
+      const usual = this.committed === null ? most : Math.max(1, Math.round(this.parts[module]!));
+      for (const work of [this.work, this.reserved, this.expected]) work.makes(module, usual, median);
     }
     this.goBy(this.ownUs);
     this.reserve();
+  }
+
+  /** Accelerator time of a part, as measured, µs; NaN: not yet, or not there. */
+  private eachUs(module: number): number {
+    return this.committed?.measuredUs[module] ?? Number.NaN;
   }
 
   private togetherUs(module: number, count: number, ownUs: number): number {

@@ -10,7 +10,7 @@
  * called again.
  */
 import { violated } from "../core/invariant.js";
-import { DROP_QUEUE_FULL, DROPPED, FAIL_MODEL_ERROR, FAILED, FINISHED } from "../core/outcome.js";
+import { DROP_BUDGET, DROP_QUEUE_FULL, DROPPED, FAIL_MODEL_ERROR, FAILED, FINISHED } from "../core/outcome.js";
 import type { Pipeline } from "./pipeline.js";
 
 /** Number of a part; tells its module and its request. Reused after the request is gone. */
@@ -28,6 +28,8 @@ export interface FlowDriver {
    * @param path of the part that it happens in, the same in every run. @param frame of that part.
    */
   partsOf(request: FlowRequest, module: number, path: number, frame: number): number;
+  /** Whether the request goes on with so many parts; if not, it is dropped for its budget before any is submitted. Absent: always. */
+  goesOn?(request: FlowRequest, module: number, parts: number, at: number): boolean;
   /** Which of the module's subs a request takes, by position; REFUSED: it fails there. */
   branchOf(request: FlowRequest, module: number, path: number, frame: number): number;
   /** It has a number, which is its own until it has ended and none of its parts is with the driver. */
@@ -265,6 +267,10 @@ export class Flow {
     const count = this.driver.partsOf(request, module, this.path[frame]!, frame);
     if (count < 0) {
       this.end(request, FAILED, FAIL_MODEL_ERROR, module, at);
+      return;
+    }
+    if (this.driver.goesOn?.(request, module, count, at) === false) {
+      this.end(request, DROPPED, DROP_BUDGET, module, at);
       return;
     }
     const joins = this.pipeline.joinsOf[module]!;

@@ -5,7 +5,7 @@
  * The driver delivers events to the schedulers as ever. It passes on the ends of parts (`isPart`, `partEnded`) and calls
  * `settle` after every event, outside of the schedulers' calls: then parts wait in their next queue, at the same moment.
  */
-import { DROP_QUEUE_FULL, DROPPED } from "../core/outcome.js";
+import { DROP_CANCELLED, DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outcome.js";
 import type { QueueKey } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
 import { PLAIN, QUEUED, type RequestHandle } from "../core/tables/request-table.js";
@@ -77,13 +77,15 @@ export class System {
     const module = flow.moduleOf(part);
     if (flow.isAwaited(part))
       states.ended(module, outcome, cameAt, execStartAt, at, budgets.lengthsUs(module, flow.frameOf(part)));
+    budgets.left(part, flow, outcome === FINISHED ? at - execStartAt : 0);
     flow.ended(part, outcome, reason, at);
   }
 
   /** A part ran in a batch of this size. */
   partRan(tag: number, size: number, at: number): void {
-    const { flow, states } = this.lines[System.pipelineOf(tag)]!;
+    const { flow, states, budgets } = this.lines[System.pipelineOf(tag)]!;
     const part = System.partOf(tag);
+    budgets.ran(part, size);
     if (flow.isAwaited(part)) states.ran(flow.moduleOf(part), size, at);
   }
 
@@ -146,11 +148,12 @@ class Line implements FlowDriver {
     const deadline = flow.deadline[request]!;
     this.driver.partComes(part);
     traits.kind = this.driver.kindOf(part);
-    traits.dueBy = place.budgets.dueBy(module, at, deadline, flow.arrivalAt[request]!, flow.frameOf(part), flow);
+    traits.dueBy = place.budgets.dueOf(part, flow, at);
     traits.headStartUs = place.budgets.headStartUs(module);
     this.states.came(module, at);
     if (!scheduler.arrive(key, -1 - (part * PIPELINES_MAX + this.number), at, deadline, at, traits)) {
       this.driver.partRefused(part, at);
+      this.budgets.left(part, flow, 0);
       flow.ended(part, DROPPED, DROP_QUEUE_FULL, at);
       return;
     }
@@ -170,12 +173,17 @@ class Line implements FlowDriver {
     if (parts !== REFUSED) this.states.made(module, parts);
     return parts;
   }
+  goesOn(request: FlowRequest, module: number, parts: number, at: number): boolean {
+    return this.budgets.goesOn(request, module, parts, at);
+  }
   branchOf(request: FlowRequest, module: number, path: number, frame: number): number {
     const way = this.driver.branchOf(request, module, path, frame);
     if (way !== REFUSED) this.states.took(module, this.flow.classOf(frame), way);
     return way;
   }
   requestEnded(request: FlowRequest, outcome: number, reason: number, module: number, at: number): void {
+    const isLate = outcome === FINISHED && at > this.flow.deadline[request]!;
+    this.budgets.ended(request, isLate || (outcome === DROPPED && reason !== DROP_CANCELLED));
     this.driver.requestEnded(request, outcome, reason, module, at);
   }
   requestEntered(request: FlowRequest): void {

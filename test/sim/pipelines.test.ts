@@ -376,17 +376,26 @@ duration_s: 4
 });
 
 describe("a page whose modules share two accelerators: a detection, then 0 to 20 lines that are read one by one", () => {
-  const served = (load: number): Report =>
-    simulate(loadScenario("scenarios/pipelines/ocr.yaml", { rateRps: load * 3.57 }), { seed: 1 });
-
-  test("past capacity are dropped before their detection, in place of what is begun", () => {
-    const peak = Math.max(...[1, 1.25].map((load) => served(load).goodput_rps));
-    for (const load of [1.5, 2]) {
-      const { goodput_rps, invalid_rate, per_module } = served(load);
-      expect(goodput_rps, `at ${load}`).toBeGreaterThan(0.95 * peak);
-      expect(invalid_rate, `at ${load}`).toBeLessThan(0.05);
-      const dropped = Object.values(per_module).map((module) => module.dropped);
-      expect(per_module["pages/detect"]!.dropped).toBeGreaterThan(0.8 * dropped.reduce((sum, each) => sum + each, 0));
-    }
-  });
+  test.each([
+    { scenario: "ocr", capacityRps: 3.57, first: "detect" },
+    { scenario: "ocr-steps", capacityRps: 2.41, first: "page" },
+  ])(
+    "$scenario: past capacity are dropped before their detection, in place of what is begun",
+    ({ scenario, capacityRps, first }) => {
+      const served = (load: number): Report =>
+        simulate(
+          loadScenario(`scenarios/pipelines/${scenario}.yaml`, { rateRps: load * capacityRps, durationS: 300 }),
+          { seed: 1 },
+        );
+      const peak = Math.max(...[1, 1.25].map((load) => served(load).goodput_rps));
+      for (const load of [1.5, 2]) {
+        const { goodput_rps, invalid_rate, per_module } = served(load);
+        expect(goodput_rps, `at ${load}`).toBeGreaterThan(0.95 * peak);
+        expect(invalid_rate, `at ${load}`).toBeLessThan(0.05);
+        const dropped = Object.values(per_module).map((module) => module.dropped);
+        const before = per_module[`pages/${first}`]!.dropped;
+        expect(before, `at ${load}`).toBeGreaterThan(0.8 * dropped.reduce((sum, each) => sum + each, 0));
+      }
+    },
+  );
 });

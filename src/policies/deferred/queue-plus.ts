@@ -159,10 +159,21 @@ export class QueuePlus {
     return lookAhead && load.isAlone(this.key) && load.accelerators.count <= LOOKED_AT;
   }
 
-  /** What goes on to later modules waits for nobody once an accelerator idles. */
-  get handsOn(): boolean {
+  /** What goes on to later modules waits for nobody once an accelerator idles. @param isBegun modules before it ran on the same accelerators. */
+  handsOn(isBegun: boolean): boolean {
     const { load, handOn } = this.options;
-    return handOn && load.isAlone(this.key);
+    return handOn && (isBegun || load.isAlone(this.key));
+  }
+
+  /** Size of a batch of what goes on at once: what waits is shared out over the accelerators that idle, by who gives one out. */
+  shareOfIdle(waiting: number, granted: AcceleratorId, at: number): number {
+    const { load } = this.options;
+    // On another thread than the accelerators nobody knows.
+    if (load.toldFreeAt !== null) return waiting;
+    const count = load.othersFreeAt(granted, at, this.othersFreeAt);
+    let idle = 1;
+    while (idle <= count && this.othersFreeAt[idle - 1]! <= at) idle++;
+    return Math.ceil(waiting / idle);
   }
 
   /** Its target is at least what each accelerator has of all that wait. */

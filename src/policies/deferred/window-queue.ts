@@ -239,7 +239,7 @@ export class WindowQueue implements Queue {
     const isDue = mayLookAhead && this.lookAhead(accelerator, at);
     const size = retry
       ? this.soloSize(at, freeAt, scale)
-      : this.withinLimit(this.sizeFor(at, freeAt, scale, times.sizeMaxOn(accelerator)), scale);
+      : this.withinLimit(this.sizeFor(at, freeAt, scale, this.mostOn(accelerator, at)), scale);
     const startAt = this.startOf(size, at, freeAt);
     // The opening time may have moved with a head dropped just now: then the accelerator is better used elsewhere.
     const opensAt = retry || isDue ? at : this.opensAt(size, at);
@@ -409,6 +409,18 @@ export class WindowQueue implements Queue {
     return requests.dueAt[request]! < requests.latestEndAt[request]!;
   }
 
+  /** What goes on to later modules of a pipeline at once: modules before it ran on the same accelerators. */
+  private get goesOn(): boolean {
+    return this.headStartUs > 0 && this.plus?.handsOn(true) === true && this.isPart(this.aside);
+  }
+
+  /** Largest batch there. */
+  private mostOn(accelerator: AcceleratorId, at: number): number {
+    const most = this.times.sizeMaxOn(accelerator);
+    if (this.size <= 1 || !this.goesOn) return most;
+    return Math.min(most, this.plus!.shareOfIdle(this.pending.length - this.aside, accelerator, at));
+  }
+
   /** As much of it as the arbiter lets run there, and one request at the least. */
   private withinLimit(size: number, scale: number): number {
     const limitUs = this.core.offers.limitUs[this.key]!;
@@ -436,7 +448,7 @@ export class WindowQueue implements Queue {
     if (size === 0) return at;
     const { options } = this;
     if (options.opens === "eager" || this.isVain || this.plus?.isEnough(size)) return at;
-    if (this.plus?.handsOn === true && this.isPart(this.aside)) return at;
+    if (this.plus?.handsOn(this.headStartUs > 0) === true && this.isPart(this.aside)) return at;
     if (options.opens === "timeout")
       return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
     if (size === this.sizeMax || size < this.pending.length - this.aside) return at;

@@ -30,7 +30,16 @@ import { partCount, partsFault, wayOf } from "./data-ways.js";
 import { HeldBytes } from "./held-bytes.js";
 import { defaultsOf, ModuleRuns, type RunHost } from "./module-runs.js";
 import { OpenRequest } from "./open-request.js";
-import { budgetError, codesOf, drainingError, fullError, lateError, moduleError, moduleFault } from "./part-errors.js";
+import {
+  budgetError,
+  codesOf,
+  drainingError,
+  fullError,
+  lateError,
+  moduleError,
+  moduleFault,
+  partsError,
+} from "./part-errors.js";
 import { isList } from "./part-tensors.js";
 import { StepHealth } from "./steps/step-health.js";
 import { StepLosses } from "./steps/step-losses.js";
@@ -245,8 +254,8 @@ export class LivePipeline implements FlowDriver {
     if (this.spec.modules[module]!.fanOut.length > 0) open.began(frame, module);
     this.cancels[part] = undefined;
     this.states.came(module, at);
-    const { deadline, call } = open;
-    const dueBy = this.budgets.dueBy(module, at, deadline, call.receivedAt, frame, flow);
+    const { deadline } = open;
+    const dueBy = this.budgets.dueOf(part, flow, at);
     const due = { dueBy, headStartUs: this.budgets.headStartUs(module) };
     try {
       if (this.host.isDraining) throw drainingError();
@@ -282,6 +291,7 @@ export class LivePipeline implements FlowDriver {
     const { flow, host } = this;
     const module = flow.moduleOf(part);
     if (open.isOpen) open.answered(flow.frameOf(part), module, outputs);
+    this.budgets.ran(part, size);
     if (flow.isAwaited(part)) this.states.ran(module, size, host.clock.now());
     this.partEnded(part, open, FINISHED, 0, null, cameAt, startedAt);
   }
@@ -309,6 +319,7 @@ export class LivePipeline implements FlowDriver {
     this.cancels[part] = undefined;
     if (flow.isAwaited(part)) this.states.ended(module, outcome, cameAt, execStartAt, at);
     this.cells.partEnded(module, OUTCOMES[outcome]!);
+    this.budgets.left(part, flow, outcome === FINISHED ? at - execStartAt : 0);
     open.cause = cause;
     flow.ended(part, outcome, reason, at);
     open.cause = null;
@@ -320,6 +331,7 @@ export class LivePipeline implements FlowDriver {
     this.cancels[part]?.();
     this.cancels[part] = undefined;
     this.cells.partEnded(this.flow.moduleOf(part), "cancelled");
+    this.budgets.left(part, this.flow, 0);
     this.flow.ended(part, DROPPED, DROP_CANCELLED, at);
   }
 
@@ -345,6 +357,12 @@ export class LivePipeline implements FlowDriver {
     return this.refuse(open, fullError(`at most ${PARTS_MAX} parts of all requests`));
   }
 
+  goesOn(request: FlowRequest, module: number, parts: number, at: number): boolean {
+    if (this.budgets.goesOn(request, module, parts, at)) return true;
+    this.open[request]!.cause = partsError(this.spec.budget.rule, parts);
+    return false;
+  }
+
   branchOf(request: FlowRequest, module: number, _path: number, frame: number): number {
     const open = this.open[request]!;
     const way = wayOf(this.spec.modules[module]!, open, module, frame);
@@ -366,7 +384,9 @@ export class LivePipeline implements FlowDriver {
     const outcome = ending === FINISHED || cause === null ? ending : codesOf(cause).outcome;
     const handler = open.close(outcome === FINISHED);
     const totalUs = at - call.receivedAt;
-    if (outcome === FINISHED && at <= open.deadline) {
+    const wasInTime = outcome === FINISHED && at <= open.deadline;
+    this.budgets.ended(request, !wasInTime && outcome !== FAILED && !(outcome === DROPPED && cause === null));
+    if (wasInTime) {
       this.countEnd(open, OUTCOMES[FINISHED], "", "");
       this.cells.duration.observe(totalUs / 1e6);
       this.counts.ran(1, 0, totalUs, 0, this.host.clock.wallMs());

@@ -100,6 +100,9 @@ export class ModuleRuns implements ModuleTimes {
   /** All steps of a pipeline share their threads. */
   readonly groupOf = (module: number): number => (this.stepOf[module]! >= 0 ? -1 : this.times.groupOf!(module));
 
+  readonly acceleratorsOf = (module: number): number =>
+    this.stepOf[module]! >= 0 ? this.threads : this.times.acceleratorsOf!(module);
+
   /** Undefined: it runs a model. */
   private stepUs(module: number): number | undefined {
     const step = this.stepOf[module]!;

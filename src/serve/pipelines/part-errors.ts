@@ -1,5 +1,6 @@
 /** How parts of a pipeline's requests end, and what the client of the whole is told of it. */
 import {
+  DROP_BUDGET,
   DROP_QUEUE_FULL,
   DROP_REASONS,
   DROPPED,
@@ -51,6 +52,18 @@ export function moduleError(
     module,
     deadlineUs: deadline - call.receivedAt,
   });
+}
+
+/** A request that makes more parts than can be done in time. */
+export function partsError(rule: BudgetRule, parts: number): ServingError {
+  const { code, text } = dropEnding(DROP_BUDGET);
+  return new ServingError(
+    code,
+    `${text}: ${parts} parts cannot be done in time behind what must end before them (budget: ${rule})`,
+    {
+      reason: DROP_REASONS[DROP_BUDGET]!,
+    },
+  );
 }
 
 /** What a part was told to reach, and what it could have. */

@@ -207,6 +207,7 @@ export class PipelineTable implements PipelineView {
         timeUs(module, (table, { sloUs }, count) => staggeredUs(table, table.length - 1, sloUs ?? forUs, count)),
       isSingle: (module) => modelOf(module).spec.batchSizeMax <= 1,
       groupOf: (module) => modelOf(module).group.index,
+      acceleratorsOf: (module) => modelOf(module).group.spec.count,
       togetherUs: (module, parts, beside, eachUs) =>
         timeUs(module, (table, _, count) =>
           togetherUs(parts, count, table.length - 1, (size) => table[size]!, beside, eachUs),

@@ -107,6 +107,36 @@ describe("onnx model", () => {
       await model.release();
     });
 
+  test("a tail runs behind the model, in the same run; what it takes is there when it is asked for", async () => {
+    const tailFile = path.join(folder, "tail.onnx");
+    const row = ["batch", 2];
+    const tail: OnnxGraph = {
+      inputs: [{ name: "y", type: 1, dims: row }],
+      outputs: [
+        { name: "best", type: 7, dims: ["batch"] },
+        { name: "scaled", type: 1, dims: row },
+      ],
+      nodes: [
+        { op: "ArgMax", inputs: ["y"], outputs: ["best"], attributes: { axis: 1, keepdims: 0 } },
+        { op: "Mul", inputs: ["y", "factor"], outputs: ["scaled"] },
+      ],
+      initializers: [{ name: "factor", dims: [1], floats: [2] }],
+    };
+    writeFileSync(tailFile, buildOnnx(tail));
+    const inputs = [tensorSpec("x", "FP32", [-1, -1, 2])];
+    const outputs = [tensorSpec("best", "INT64", [-1]), tensorSpec("scaled", "FP32", [-1, 2])];
+    const model = await onFile(weighted, modelSpec({ name: "tailed", inputs, outputs, tailFile }));
+    const x = fp32("x", [1, 2, 2], [1, 2, 3, 4]);
+    const [scaled, best] = [
+      (await model.run([[x]], ["scaled"])).outputs[0]![0]!,
+      (await model.run([[x]], ["best"])).outputs[0]![0]!,
+    ];
+    const [y] = (await model.run([[x]], ["y"])).outputs[0]!.map(floats);
+    expect(floats(scaled)).toEqual(y!.map((each) => 2 * each));
+    expect(Buffer.from(best.data).readBigInt64LE(0)).toBe(BigInt(y!.indexOf(Math.max(...y!))));
+    expect((await model.run([[x]], [])).outputs[0]!.map(({ name }) => name)).toEqual(["best", "scaled"]);
+  });
+
   test("all outputs are those that the model serves, which may be fewer than its file has", async () => {
     const inputs = [tensorSpec("x", "FP32", [-1, -1, 2])];
     const model = await onFile(weighted, modelSpec({ name: "w", inputs, outputs: [tensorSpec("y", "FP32", [-1, 2])] }));

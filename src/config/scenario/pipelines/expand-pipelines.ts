@@ -91,7 +91,7 @@ export const budgetsOf = (
   times: ModuleTimes,
   lengthsUs?: NonNullable<ModuleTimes["lengthsUs"]>,
 ): Budgets => {
-  const { leastUs, plannedUs, staggeredUs, togetherUs, isSingle, groupOf } = times;
+  const { leastUs, plannedUs, staggeredUs, togetherUs, isSingle, groupOf, acceleratorsOf } = times;
   const modelOf = (module: number): number => modules[module]!.model;
   const ofModules: ModuleTimes = {
     leastUs: (module) => leastUs(modelOf(module)),
@@ -101,6 +101,7 @@ export const budgetsOf = (
     ...(lengthsUs && { lengthsUs: (module, frame, foresees) => lengthsUs(modelOf(module), frame, foresees) }),
     ...(isSingle && { isSingle: (module) => isSingle(modelOf(module)) }),
     ...(groupOf && { groupOf: (module) => groupOf(modelOf(module)) }),
+    ...(acceleratorsOf && { acceleratorsOf: (module) => acceleratorsOf(modelOf(module)) }),
   };
   return new Budgets(new Pipeline(modules), budget, ofModules, sloUs);
 };
