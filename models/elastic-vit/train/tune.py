@@ -140,7 +140,10 @@ def work(job):
         start = mean_tokens(backbone, data, task, gamma) if start is None else start
         before = share_right(backbone, head, data, gamma, start)
         found = tune_prompts(backbone, head, start, data, task, steps)
-        said = f"gamma {gamma} {before:.3f} before, {share_right(backbone, head, data, gamma, found):.3f} after"
+        after = share_right(backbone, head, data, gamma, found)
+        # A few steps may take more than they give.
+        found = found if after >= before else start
+        said = f"gamma {gamma} {before:.3f} before, {after:.3f} after"
     torch.save(found, path + ".part")
     os.replace(path + ".part", path)
     print(f"{name}: {said} ({time.time() - started:.0f} s)", flush=True)
