@@ -142,8 +142,8 @@ export class Budgets {
   private readonly before: readonly (readonly number[])[];
   private earlier: readonly (readonly number[])[];
   private readonly headStarts: Float64Array;
-  /** By module: the longest run of one alone of those before it on its accelerators, µs. */
-  private readonly longestUs: Float64Array;
+  /** The longest run of one alone on the accelerators that modules share, µs. */
+  private longestUs = 0;
   /** By module: its accelerators began a run of a module before it while the request was elsewhere; 0: it comes straight from one of those. */
   private readonly interludeUs: Float64Array;
   private readonly reserved: PartWork;
@@ -177,7 +177,6 @@ export class Budgets {
     this.before = before(pipeline);
     this.earlier = pipeline.modules.map(() => []);
     this.headStarts = new Float64Array(pipeline.modules.length);
-    this.longestUs = new Float64Array(pipeline.modules.length);
     this.interludeUs = new Float64Array(pipeline.modules.length);
     this.parts = new Float64Array(pipeline.modules.length).fill(1);
     const { rule, alpha, thresholdUs } = this.spec;
@@ -275,10 +274,10 @@ export class Budgets {
       committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)));
     }
     const dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
-    if (this.committed === null || this.headStarts[module] === 0) return dueBy;
-    // Who is begun and can no longer leave later modules what they may take is given up only when they cannot do it at all.
+    if (committed === null) return dueBy;
+    // Who is let in and can no longer leave later modules what they may take is given up only when they cannot do it at all.
     const { ownUs, afterUs } = this.expected.of(module, frame, flow);
-    return dueBy < at + ownUs + this.longestUs[module]! ? Math.max(dueBy, Math.floor(deadline - afterUs)) : dueBy;
+    return dueBy < at + ownUs + this.longestUs ? Math.max(dueBy, Math.floor(deadline - afterUs)) : dueBy;
   }
 
   /** Whether a request goes on that makes so many parts in the module. */
@@ -362,6 +361,7 @@ export class Budgets {
     if (times.groupOf !== undefined) this.lookBefore(times.groupOf);
     const shared = this.sharedAccelerators();
     if (shared !== null) {
+      this.longestUs = Math.max(...shared.partUs);
       if (this.committed === null) this.committed = new CommittedWork(this.pipeline, this.before, shared);
       else this.committed.retime(shared);
     }
@@ -374,12 +374,11 @@ export class Budgets {
 
   /** Which modules before it each has on its accelerators, and what of them may be under way when a request comes from elsewhere. */
   private lookBefore(groupOf: (module: number) => number): void {
-    const { pipeline, leastOwnUs, interludeUs, longestUs } = this;
+    const { pipeline, leastOwnUs, interludeUs } = this;
     this.earlier = this.before.map((all, module) => all.filter((each) => groupOf(each) === groupOf(module)));
     for (const [module, earlier] of this.earlier.entries()) {
-      longestUs[module] = mostOf(earlier, (each) => leastOwnUs[each]!);
       const isElsewhere = pipeline.pres[module]!.some((pre) => groupOf(pre) !== groupOf(module));
-      interludeUs[module] = isElsewhere ? longestUs[module]! : 0;
+      interludeUs[module] = isElsewhere ? mostOf(earlier, (each) => leastOwnUs[each]!) : 0;
     }
   }
 
