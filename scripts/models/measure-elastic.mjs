@@ -1,11 +1,13 @@
 // Measures an elastic model as a worker of one thread runs it.
 //
-//   npm run build && node scripts/models/measure-elastic.mjs [equal|accuracy|speed ...] [--model models/elastic-vit] [--images DIR]
-//                                                            [--count N] [--gammas=-8,0,8] [--keep]
+//   npm run build && node scripts/models/measure-elastic.mjs [equal|accuracy|confidence|speed ...] [--model models/elastic-vit] [--images DIR]
+//                                                            [--count N] [--gammas=-8,0,8] [--keep] [--noise A]
 //
 // equal     N images (500), of the tasks in turn: the largest difference between the graph's logits, in batches of 32 that mix tasks,
 //           and those of plain loops (src/bench/serving/elastic/elastic-reference.ts), and between such a batch and one by one
 // accuracy  the share of each task's first N images (all) that is right, with its standard error; --keep writes it to the tasks' task.json
+// confidence  the share that is right and the mean confidence (largest softmax), and what part of either is left where each pixel is off by up to A (0.3) at random: whether
+//           confidence tells that images became harder (docs/decisions/011-token-allocation.md)
 // speed     ms of CPU time of a run, median of 25, in batches of 1, 8 and 32 images of all tasks; gammas take turns, so that a busy
 //           machine slows all alike. CPU time is wall time on an idle core.
 // --images  NAME.bin (uint8, 32 x 32) or NAME.bin.gz, and NAME.labels.bin; the model's own test images by default
@@ -14,6 +16,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { ElasticFolder } from "../../dist/bench/serving/elastic/elastic-folder.js";
 import { ELASTIC_VIT } from "../../dist/bench/serving/elastic/elastic-weights.js";
+import { Draws } from "../../dist/sim/draws.js";
 import { root } from "../ensure.mjs";
 
 const { values, positionals } = parseArgs({
@@ -24,9 +27,10 @@ const { values, positionals } = parseArgs({
     count: { type: "string" },
     gammas: { type: "string" },
     keep: { type: "boolean", default: false },
+    noise: { type: "string", default: "0.3" },
   },
 });
-const PARTS = { equal, accuracy, speed };
+const PARTS = { equal, accuracy, confidence, speed };
 const BATCH = 32;
 const BOUND = 1e-4;
 const RUNS = 25;
@@ -96,6 +100,50 @@ async function accuracy() {
     );
     if (values.keep) keep(path.join(own, "task.json"), shares, images.length);
   }
+}
+
+async function confidence() {
+  const count = values.count === undefined ? Number.POSITIVE_INFINITY : Number(values.count);
+  const draws = new Draws(1, "noise");
+  const noisy = ({ pixels, ...image }, number) => ({
+    ...image,
+    pixels: pixels.map((value, at) =>
+      Math.min(1, Math.max(0, value + Number(values.noise) * (2 * draws.uniform(number, at) - 1))),
+    ),
+  });
+  console.log(
+    `\nnoise of up to ${values.noise}\ntask       gamma   right  sure   with noise: right  sure   left of right  of sure`,
+  );
+  for (const { name } of folder.tasks) {
+    const images = imagesOf(name, count);
+    const harder = images.map(noisy);
+    for (const gamma of gammas) {
+      const [before, after] = [await sureness(images, gamma), await sureness(harder, gamma)];
+      const shown = [
+        before.right,
+        before.sure,
+        after.right,
+        after.sure,
+        after.right / before.right,
+        after.sure / before.sure,
+      ];
+      const widths = [8, 6, 20, 6, 16, 9];
+      console.log(
+        `${name.padEnd(9)} ${String(gamma).padStart(6)}${shown.map((share, at) => share.toFixed(3).padStart(widths[at])).join("")}`,
+      );
+    }
+  }
+}
+
+async function sureness(images, gamma) {
+  let [right, sure] = [0, 0];
+  for (const batch of chunks(images, BATCH))
+    for (const [at, row] of (await folder.run(batch, gamma)).entries()) {
+      if (best(row) === batch[at].label) right++;
+      const most = Math.max(...row);
+      sure += 1 / row.reduce((sum, value) => sum + Math.exp(value - most), 0);
+    }
+  return { right: right / images.length, sure: sure / images.length };
 }
 
 function keep(file, shares, count) {

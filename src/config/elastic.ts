@@ -26,6 +26,8 @@ export interface ElasticSpec {
   readonly accuracyMin: number;
   /** Tasks may be registered and deleted while the model is served. */
   readonly registers: boolean;
+  /** The output that says how sure the model is of each answer, FP32 [batch]; null: none does. */
+  readonly confidence: string | null;
 }
 
 /** Inputs that the server gives, not the client: by name, their datatype and rank. */
@@ -41,6 +43,8 @@ export type BoundInput = keyof typeof BOUND_INPUTS;
 
 /** The output that has a column for each class of a task. */
 export const LOGITS = "logits";
+/** The output that says how sure the model is, where `rubato.yaml` names none. */
+export const CONFIDENCE = "confidence";
 
 /** Files of a task's weights, beside its task.json: float32, little endian. */
 export const HEAD_FILE = "head.bin";
@@ -139,6 +143,15 @@ export const elasticSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe("Whether tasks may be registered and deleted by request while the model is served."),
+  confidence: z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe(
+      "Output, FP32 [batch], that says how sure the model is of each answer, in [0, 1]: what `accuracy: recent` goes by. Default: `confidence`, where the model " +
+        "has one.",
+    ),
 });
 
 export type ElasticFile = z.infer<typeof elasticSchema>;

@@ -48,6 +48,8 @@ export const LOG_HELD = 14;
 export const LOG_TRAITS = 15;
 /** a = key (-1: not given out yet), b = key of the queue that it shadows (QueueSpec.shadowOf). */
 export const LOG_SHADOW_ADDED = 16;
+/** a = key, b = numbers, c = variants: how often answers are right now, by kind and variant (NaN: not known). LOG_NUMBERS rows with them follow. */
+export const LOG_ACCURACY = 17;
 /** Commands. */
 /** a = batch, b = accelerator, c = key, d = size, e = execAt. */
 export const LOG_DISPATCH = 32;
@@ -164,6 +166,9 @@ export function applyEvent(scheduler: Scheduler, rows: Float64Array, from: numbe
     case LOG_WOKEN:
       scheduler.wake(at);
       break;
+    case LOG_ACCURACY:
+      scheduler.accuracyChanged(a, accuracyOf(numbersAfter(rows, from, b), c), at);
+      return 1 + Math.ceil(b / ROW_NUMBERS);
     case LOG_HELD:
       scheduler.hold(a, b === 1, at);
       break;
@@ -186,13 +191,7 @@ function applyArrived(scheduler: Scheduler, rows: Float64Array, from: number, tr
 function applyQueueAdded(scheduler: Scheduler, rows: Float64Array, from: number, specOf: SpecReader): number {
   const [key, sloUs, lengthMax, sizeMax, numbersLength] = rows.subarray(from + 3, from + LOG_WIDTH);
   const total = numbersLength! + sizeMax!;
-  const numbers = new Float64Array(total);
-  let last = from;
-  for (let index = 0; index < total; index++) {
-    if (index % ROW_NUMBERS === 0) last += LOG_WIDTH;
-    invariant(rows[last] === LOG_NUMBERS, `row ${last / LOG_WIDTH} must hold numbers of the queue before it`);
-    numbers[index] = rows[last + 3 + (index % ROW_NUMBERS)]!;
-  }
+  const numbers = numbersAfter(rows, from, total);
   const table = new Float64Array(sizeMax! + 2);
   table.set(numbers.subarray(numbersLength!), 1);
   table[sizeMax! + 1] = Number.POSITIVE_INFINITY;
@@ -200,6 +199,23 @@ function applyQueueAdded(scheduler: Scheduler, rows: Float64Array, from: number,
   rows[from + 3] = givenKey(key!, scheduler.addQueue(specOf(spec, numbers.subarray(0, numbersLength!))));
   return 1 + Math.ceil(total / ROW_NUMBERS);
 }
+
+function numbersAfter(rows: Float64Array, from: number, total: number): Float64Array {
+  const numbers = new Float64Array(total);
+  let last = from;
+  for (let index = 0; index < total; index++) {
+    if (index % ROW_NUMBERS === 0) last += LOG_WIDTH;
+    invariant(rows[last] === LOG_NUMBERS, `row ${last / LOG_WIDTH} must hold numbers of the queue before it`);
+    numbers[index] = rows[last + 3 + (index % ROW_NUMBERS)]!;
+  }
+  return numbers;
+}
+
+const accuracyOf = (numbers: Float64Array, variants: number): Float64Array[] =>
+  Array.from({ length: numbers.length / variants }, (_, kind) => {
+    const row = numbers.subarray(kind * variants, (kind + 1) * variants);
+    return Number.isNaN(row[0]) ? new Float64Array() : row;
+  });
 
 /** @param told -1: not given out yet. */
 function givenKey(told: number, got: number): number {

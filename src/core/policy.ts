@@ -254,6 +254,11 @@ export interface Queue {
    * accelerator can be read during the call, which changes nothing: what follows from it is seen at the next event.
    */
   batchEnded?(batch: BatchId, startAt: number, endAt: number): void;
+  /**
+   * How often answers of its tasks are right from now on, as ElasticProfile.accuracy has it. Only where the queue wants to be told; see
+   * RecentAccuracy.
+   */
+  accuracyChanged?(accuracy: readonly ArrayLike<number>[], at: number): void;
   /** Handed back after a failure; `alone`: run it in a batch of its own. */
   returned(request: RequestHandle, alone: boolean, at: number): void;
   /** Time passed: drop who cannot finish, offer anew. */

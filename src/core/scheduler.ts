@@ -308,6 +308,17 @@ export class Scheduler implements CoreView {
     this.queueSide.planChanged(at);
   }
 
+  /** The queue wants to be told when accuracies change. */
+  takesAccuracy(key: QueueKey): boolean {
+    return this.queueSide.queues[key]?.accuracyChanged !== undefined;
+  }
+
+  /** How often answers of the queue's tasks are right from now on. */
+  accuracyChanged(key: QueueKey, accuracy: readonly ArrayLike<number>[], at: number): void {
+    this.advance(at);
+    this.queueSide.queue(key).accuracyChanged?.(accuracy, at);
+  }
+
   /** Earliest time at which `wake` has something to do. */
   get nextWakeAt(): number {
     const { nextWakeAt } = this.arbiter;

@@ -110,6 +110,7 @@ const DROPS = ["window", "infeasible", "expired"] as const;
 /** Bits of the last number. */
 const ISOLATION = 1;
 const ADAPTS_TOKENS = 2;
+const LEARNS_ACCURACY = 4;
 /** Numbers that `encodeWindow` writes. */
 export const WINDOW_NUMBERS = 9;
 
@@ -143,7 +144,10 @@ export function encodeWindow(window: WindowRules, into: Float64Array, offset: nu
   const { plus } = window;
   into[offset + 7] =
     plus === null ? 0 : PARTS.reduce((bits, part, at) => bits + (part !== null && plus[part] ? 2 << at : 0), 1);
-  into[offset + 8] = (window.isolation ? ISOLATION : 0) + (window.adaptsTokens ? ADAPTS_TOKENS : 0);
+  into[offset + 8] =
+    (window.isolation ? ISOLATION : 0) +
+    (window.adaptsTokens ? ADAPTS_TOKENS : 0) +
+    (window.learnsAccuracy ? LEARNS_ACCURACY : 0);
 }
 
 export function decodeWindow(from: Float64Array, offset: number): WindowRules {
@@ -165,6 +169,7 @@ export function decodeWindow(from: Float64Array, offset: number): WindowRules {
     // Not there in a log of before there was any.
     isolation: (from[offset + 8]! & ISOLATION) !== 0,
     ...((from[offset + 8]! & ADAPTS_TOKENS) === 0 ? {} : { adaptsTokens: true }),
+    ...((from[offset + 8]! & LEARNS_ACCURACY) === 0 ? {} : { learnsAccuracy: true }),
     plus: decodeParts(from[offset + 7]),
   };
 }

@@ -113,6 +113,8 @@ export interface LiveScheduler {
   delays(queue: number, delays: NetworkDelays): void;
   /** @returns false when there are as many queues as there can be: it has not been added. */
   addQueue(record: QueueRecord): boolean;
+  /** How often answers of its tasks are right from now on; told once in a while. On queue threads nothing is planned by it. */
+  accuracies(queue: number, accuracy: readonly ArrayLike<number>[]): void;
   /** It is empty and no batch of it runs. */
   removeQueue(queue: number): void;
   /** All that waits in it fails. */

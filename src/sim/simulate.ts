@@ -15,12 +15,14 @@ export interface SimulateOptions {
   readonly seed?: number;
   /** Told of all that happens; slows the run down. */
   readonly onEvent?: EventListener;
+  /** Policies that ask for the accuracy of late (`accuracy: recent`) are told the true one: a bound on what estimating may earn. */
+  readonly tellsTruth?: boolean;
 }
 
 /** One simulated run: a function of (scenario, policy, seed). */
 export function simulate(scenario: ExpandedScenario, options: SimulateOptions = {}): Report {
   const seed = options.seed ?? scenario.seed;
-  const simulation = new Simulation(scenario, policiesOf(scenario, options), seed, options.onEvent);
+  const simulation = new Simulation(scenario, policiesOf(scenario, options), seed, options.onEvent, options.tellsTruth);
   simulation.run();
   return simulation.report(seed);
 }

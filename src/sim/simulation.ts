@@ -16,6 +16,7 @@ import { createArrivals } from "./arrivals.js";
 import { Attendance } from "./attendance.js";
 import { BatchAccounts } from "./batch-accounts.js";
 import { Draws } from "./draws.js";
+import { ToldAccuracy } from "./elastic/told-accuracy.js";
 import { TrueAnswers } from "./elastic/true-answers.js";
 import { EventLines, type EventListener, type EventMember } from "./event-lines.js";
 import type { Fleet } from "./fleet.js";
@@ -59,6 +60,8 @@ export class Simulation implements TokenSink {
   private readonly truth: TrueTimes | null;
   /** Null: no model is elastic. */
   private readonly answers: TrueAnswers | null;
+  /** Null: the same. */
+  private readonly told: ToldAccuracy | null;
   /** Rows of the variants of elastic models, by model. */
   private readonly variantRows: readonly Int32Array[];
   /** BatchTable.variant of the batch whose members end. */
@@ -67,8 +70,17 @@ export class Simulation implements TokenSink {
   private readonly lengths: readonly (TokenLengths | null)[];
   private tags = 0;
 
-  /** @param policies one for each group. @param onEvent told of all that happens. */
-  constructor(scenario: ExpandedScenario, policies: Policy | readonly Policy[], seed: number, onEvent?: EventListener) {
+  /**
+   * @param policies one for each group. @param onEvent told of all that happens.
+   * @param tellsTruth policies that ask for the recent accuracy are told the true one.
+   */
+  constructor(
+    scenario: ExpandedScenario,
+    policies: Policy | readonly Policy[],
+    seed: number,
+    onEvent?: EventListener,
+    tellsTruth = false,
+  ) {
     const ofGroups = Array.isArray(policies) ? (policies as readonly Policy[]) : [policies as Policy];
     this.scenario = scenario;
     this.policyName = [...new Set(ofGroups.map((policy) => policy.name))].join(", ");
@@ -87,6 +99,7 @@ export class Simulation implements TokenSink {
     this.kindRows = rowOfKinds;
     this.truth = TrueTimes.of(scenario, seed);
     this.answers = TrueAnswers.of(scenario, seed);
+    this.told = this.answers === null ? null : new ToldAccuracy(this.answers, tellsTruth);
     const variants = variantRows(scenario);
     this.variantRows = variants?.of ?? [];
     this.collector = new OutcomeCollector({
@@ -107,7 +120,8 @@ export class Simulation implements TokenSink {
       const key = models.length;
       for (const spec of queueSpecs(model, this.truth?.profiledOf(index))) {
         models.push(index);
-        scheduler.addQueue(spec);
+        const added = scheduler.addQueue(spec);
+        if (model.elastic !== undefined) this.told!.add(this.groups[group]!, added, index, model.elastic);
       }
       return { group, key };
     });
@@ -193,6 +207,7 @@ export class Simulation implements TokenSink {
         waking.scheduler.wake(now);
       }
       pipelines?.settle(now);
+      this.told?.tell(now);
     }
   }
 
@@ -307,7 +322,7 @@ export class Simulation implements TokenSink {
     let isEarned = outcome === FINISHED;
     if (this.answers?.has(model) && execStartAt >= 0) {
       const variant = this.variantRow(model, this.endedVariant);
-      isEarned &&= this.answers.isRight(model, kind, tag, this.endedVariant);
+      isEarned &&= this.answers.isRight(model, kind, tag, this.endedVariant, arrivalAt);
       for (const each of [row, this.rows[model]!]) collector.answered(each, variant, isEarned, arrivalAt);
     }
     collector.worth(row, weight, isEarned, arrivalAt);
@@ -350,6 +365,7 @@ export class Simulation implements TokenSink {
     this.endedVariant = group.scheduler.batches.variant[batch]!;
     this.lines?.ran(batch, startAt, endAt, false, group, this.memberOf);
     this.accounts.ended(batch, startAt, endAt, group);
+    this.told?.batchEnded(batch, endAt, group);
     const quantile = group.scheduler.quantileOf(batch, endAt - startAt);
     if (!Number.isNaN(quantile)) this.accounts.predicted(batch, quantile, startAt, endAt, group);
   }

@@ -19,6 +19,7 @@ const ELASTIC: ElasticSpec = {
   utilityMax: 10,
   accuracyMin: 0,
   registers: true,
+  confidence: null,
 };
 
 let folder: string;

@@ -2,7 +2,12 @@
 import { describe, expect, test } from "vitest";
 import { renderReport } from "../../src/cli/report-view.js";
 import { expandScenario } from "../../src/config/scenario/expand-scenario.js";
-import { type ExpandedScenario, loadScenarioFrom, parseScenario } from "../../src/config/scenario/scenario.js";
+import {
+  type ExpandedScenario,
+  loadScenario,
+  loadScenarioFrom,
+  parseScenario,
+} from "../../src/config/scenario/scenario.js";
 import { parseReplay } from "../../src/config/scenario/traces.js";
 import { parseSource } from "../../src/config/source.js";
 import type { Policy } from "../../src/core/policy.js";
@@ -308,4 +313,52 @@ test("a replay that names tasks that are none: refused", () => {
   expect(refusal(() => expandScenario(parseScenario(written), { replay }))).toContain(
     'must name apps of its models; was "medium" of m',
   );
+});
+
+describe("accuracy that changes", () => {
+  const changing = (changes: string): string =>
+    text(BY_GAMMA, `[{ name: t, accuracy: [0.2, 0.5, 0.7, 0.9], accuracy_changes: ${changes} }]`);
+
+  test("holds for requests that arrive from then on", () => {
+    const of = (more: string) =>
+      expandScenario(parseScenario(`${changing("[{ at_s: 15, accuracy: [0, 0, 0, 1] }]")}\n${more}`));
+    const { right, wrong } = run(always(1), of("warmup_s: 15")).report.answers!;
+    expect([right, wrong > 1000]).toEqual([0, true]);
+    const whole = run(always(1), of("")).report.answers!;
+    expect(Math.abs(whole.right / (whole.right + whole.wrong) - 0.1)).toBeLessThan(0.03);
+  });
+
+  test.each([
+    [
+      "[{ at_s: 1, accuracy: [1] }]",
+      "models[0].tasks[0].accuracy_changes[0].accuracy: must be 4 long, one for each entry of profile.by_gamma; was 1 long",
+    ],
+    [
+      "[{ at_s: 2, accuracy: [1, 1, 1, 1] }, { at_s: 2, accuracy: [1, 1, 1, 1] }]",
+      "models[0].tasks[0].accuracy_changes[1].at_s: must be greater than the change before (2); was 2",
+    ],
+    [
+      "[{ at_s: 0, accuracy: [1, 1, 1, 1] }]",
+      "models[0].tasks[0].accuracy_changes[0].at_s: must be greater than 0; was 0",
+    ],
+    [
+      "[{ at_s: 1, accuracy: [1, 1, 1, 2] }]",
+      "models[0].tasks[0].accuracy_changes[0].accuracy[3]: must be at most 1; was 2",
+    ],
+    ["[]", "models[0].tasks[0].accuracy_changes: must be at least 1 long; was []"],
+  ])("%s is refused", (changes, message) => {
+    expect(refusal(() => loadScenarioFrom(parseSource(changing(changes), "bad.yaml")))).toContain(message);
+  });
+
+  test("is noticed under `accuracy: recent`, which earns more from then on; told the truth it earns no less", () => {
+    const of = loadScenario("scenarios/otas/drift.yaml");
+    const earned = (accuracy: string, tellsTruth = false): number => {
+      const { utility } = simulate(of, { policy: "otas+", policyOptions: { accuracy }, tellsTruth });
+      return utility!.earned / utility!.offered;
+    };
+    const profiled = earned("profiled");
+    const recent = earned("recent");
+    expect(recent).toBeGreaterThan(profiled);
+    expect(earned("recent", true)).toBeGreaterThan(recent - 0.01);
+  }, 60_000);
 });

@@ -39,6 +39,7 @@ const CONTENDERS: readonly [name: string, settings: readonly Choice[]][] = [
   ["otas+, not priced", [plus({ price: "none" })]],
   ["otas+, Algorithm 2", [plus({ allocator: "token-adaptation" })]],
   ["otas+, deferred", [plus({ dispatch: "deferred" })]],
+  ["otas+, recent accuracy", [plus({ accuracy: "recent" })]],
   ["otas+", [plus()]],
 ];
 

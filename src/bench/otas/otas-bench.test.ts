@@ -10,8 +10,9 @@ test("runs tiny; the same answers each time, the frontier loses nothing on small
   for (const { figures } of losses) expect(figures!.frontierLost).toBe(0);
   expect(results.filter(({ unit }) => unit === "ms a plan")).toHaveLength(9);
   const shares = results.filter(({ unit }) => unit === "% of the ceiling");
-  expect(shares).toHaveLength(60);
+  expect(shares).toHaveLength(64);
   // Answers are drawn: by luck a little more is right than expected.
   for (const { value } of shares) expect(value).toBeLessThanOrEqual(110);
+  expect(results.filter(({ unit }) => unit === "% of the offered")).toHaveLength(3);
   expect(results.filter(({ unit }) => unit === "ms a decision")).toHaveLength(3);
 });

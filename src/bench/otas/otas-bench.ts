@@ -10,6 +10,7 @@ import { allocatorCosts } from "./allocator-cost.js";
 import { allocatorLosses } from "./allocator-losses.js";
 import { decisionCosts } from "./decision-cost.js";
 import { earnings } from "./earnings.js";
+import { recentEarnings } from "./recent-earnings.js";
 
 export async function benchOtas({
   size,
@@ -20,5 +21,5 @@ export async function benchOtas({
   onProgress("plans timed\n");
   const losses = allocatorLosses(size);
   onProgress("small queues tried in full\n");
-  return [...losses, ...costs, ...decisions, ...earnings(size, onProgress)];
+  return [...losses, ...costs, ...decisions, ...earnings(size, onProgress), ...recentEarnings(size)];
 }

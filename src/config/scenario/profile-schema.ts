@@ -4,6 +4,7 @@ import { nameSchema } from "./name.js";
 
 export const BATCH_SIZE_MAX = 1024;
 export const MS_MAX = 3_600_000;
+export const DURATION_S_MAX = 31 * 86_400;
 /** As far as BatchTable.variant and plans by all of them make sense. */
 export const VARIANTS_MAX = 64;
 const GAMMA_MAX = 10_000;

@@ -13,7 +13,7 @@ import { apps, batchTime, planning, profiled } from "./apps/app-schema.js";
 import { llm, tokens } from "./llm/llm-schema.js";
 import { nameSchema } from "./name.js";
 import { pipelines } from "./pipelines/pipeline-schema.js";
-import { BATCH_SIZE_MAX, MS_MAX, profile } from "./profile-schema.js";
+import { BATCH_SIZE_MAX, DURATION_S_MAX, MS_MAX, profile } from "./profile-schema.js";
 import { tasks } from "./tasks/task-schema.js";
 import { ZOO_NAMES } from "./zoo.js";
 
@@ -21,7 +21,6 @@ export { BATCH_SIZE_MAX } from "./profile-schema.js";
 
 export const MODELS_MAX = 10_000;
 export const ACCELERATORS_MAX = 65_536;
-const DURATION_S_MAX = 31 * 86_400;
 const US_MAX = 60_000_000;
 const RATE_RPS_MAX = 1e8;
 const MEMORY_MB_MAX = 1e9;

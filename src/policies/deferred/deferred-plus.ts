@@ -1,3 +1,4 @@
+import { accuracy } from "../elastic/elastic-options.js";
 import type { ArbiterPlusOptions } from "./rank-arbiter.js";
 import {
   BATCH_SIZE_MAX,
@@ -145,6 +146,7 @@ const optionsOf = <const B extends boolean>(isAuto: B) =>
         "An elastic model does as much work on each batch as earns the most, as under `otas+` with its defaults, and nothing is rehearsed on its accelerators. " +
         "false: one gamma for all, and windows as for other models.",
     },
+    accuracy: accuracy("profiled"),
     rate_window_s: rateWindow(2),
     timer_slack_us: timerSlack,
   }) as const;
@@ -168,6 +170,7 @@ const define = (name: string, summary: string, isAuto: boolean) =>
       slackUs: given.timer_slack_us,
       isolation: given.isolation,
       ...(given.adapt_tokens ? { adaptsTokens: true } : {}),
+      ...(given.accuracy === "recent" ? { learnsAccuracy: true } : {}),
       plus: {
         keepUp: given.target === "keep-up",
         feedback: given.feedback,

@@ -62,7 +62,8 @@ export function sharedWindowPolicy(
       if (rules.adaptsTokens === true && spec.elastic !== undefined) {
         load.rehearsal?.addOther(key);
         const say = (perUs: number, need: number): void => load.say(key, perUs, need, 1);
-        return otasPlusQueue(key, spec, core, { isolation: rules.isolation === true, say });
+        const accuracy = rules.learnsAccuracy === true ? "recent" : "profiled";
+        return otasPlusQueue(key, spec, core, { isolation: rules.isolation === true, say, accuracy });
       }
       const queue = windowQueue(key, spec, core, rules, load, kindsOf(spec));
       load.rehearsal?.add(key, queue instanceof AdaptiveQueue ? queue.spec : spec, rules, queue, core);

@@ -54,6 +54,8 @@ export interface WindowRules extends Omit<WindowQueueOptions, "plus"> {
   readonly groups?: boolean;
   /** An elastic model is served as `otas+` serves it, whatever the other rules say: see ElasticQueue. Default false. */
   readonly adaptsTokens?: boolean;
+  /** And by how often its answers are right of late, in place of the profile. Default false. */
+  readonly learnsAccuracy?: boolean;
 }
 
 /**

@@ -59,3 +59,14 @@ export const evicts = <D extends "late" | "expired">(value: D) =>
     meaning:
       "Who of a batch is given up before it runs: `late` whoever would end after its deadline, `expired` whoever's deadline has passed.",
   }) as const;
+
+/** How often answers are right. */
+export const accuracy = <D extends "profiled" | "recent">(value: D) =>
+  ({
+    type: "choice",
+    of: ["profiled", "recent"],
+    default: value,
+    meaning:
+      "How often a task's answers are right at each gamma: `profiled`, or `recent`, that times what the model's confidence has become of what it was at first. " +
+      "`recent` needs a model that says how sure it is (`elastic.confidence`).",
+  }) as const;

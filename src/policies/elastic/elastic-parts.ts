@@ -26,11 +26,7 @@ export const poolByArrival = (core: QueueView, times: ElasticTimes, options: Poo
 
 /** Nothing is asked for yet. Of a task that nobody knows all answers are right. @param forgetUs see TimeDemand. */
 export function demandOf(times: ElasticTimes, options: PoolOptions, forgetUs: number): TimeDemand {
-  const { count, profile } = times;
   const size = sizeMaxOf(times, options);
-  const accuracy = Float64Array.from({ length: (profile.accuracy.length + 1) * count }, (_, cell) =>
-    times.accuracy(cell % count, Math.floor(cell / count)),
-  );
-  const costUs = Float64Array.from({ length: count }, (_, way) => times.timeUs(way, size) / size);
-  return new TimeDemand(accuracy, costUs, forgetUs);
+  const costUs = Float64Array.from({ length: times.count }, (_, way) => times.timeUs(way, size) / size);
+  return new TimeDemand(times.accuracyTable(), costUs, forgetUs);
 }

@@ -36,6 +36,8 @@ export interface ElasticQueueOptions {
    * Who of a batch is given up before it runs. late: who would end after its deadline; expired: whose deadline has passed.
    */
   readonly evicts: "late" | "expired";
+  /** How often answers are right: as profiled, or of late, as far as whoever drives knows it. */
+  readonly accuracy: "profiled" | "recent";
   /** Queues of other models are on the same accelerators. */
   readonly shared?: SharedAccelerators | undefined;
 }
@@ -61,6 +63,8 @@ export class ElasticQueue implements Queue {
   readonly isByKind = true;
   /** Its times, where its policy has none for all queues. */
   readonly kindTimes?: ElasticTimes;
+  /** Absent: it goes by the profile. */
+  readonly accuracyChanged?: NonNullable<Queue["accuracyChanged"]>;
   private readonly pool: WaitingPool;
   private readonly retries: Retries;
   private readonly times: BatchTimes;
@@ -89,6 +93,13 @@ export class ElasticQueue implements Queue {
     this.options = options;
     this.retries = new Retries(core);
     if (spec.latency !== times) this.kindTimes = times;
+    if (options.accuracy === "recent")
+      this.accuracyChanged = (accuracy, at) => {
+        times.learnAccuracy(accuracy);
+        demand?.learn(times.accuracyTable());
+        pool.worthChanged();
+        this.refresh(at);
+      };
     this.spec = spec;
     this.times = new BatchTimes(key, { ...spec, latency: times }, core);
     this.given = { batch: -1, batches: core.batches, requests: core.requests };

@@ -42,7 +42,9 @@ export class ElasticTimes implements LatencyModel {
   readonly fastest: number;
   /** Value of BatchTable.variant by way. */
   private readonly numbers: readonly number[];
-  /** By kind, where it was asked for. */
+  /** By kind and index in the profile: its own, until told otherwise. */
+  private known: readonly ArrayLike<number>[];
+  /** By kind and way, where it was asked for. */
   private readonly rows: Float64Array[] = [];
   private readonly allRight: Float64Array;
   private factor = 1;
@@ -55,7 +57,8 @@ export class ElasticTimes implements LatencyModel {
 
   constructor({ elastic, latency }: Pick<QueueSpec, "elastic" | "latency">, options: WaysOptions = {}) {
     this.profile = elastic ?? notElastic(latency.execUs);
-    const { variants, plain } = this.profile;
+    const { variants, plain, accuracy } = this.profile;
+    this.known = accuracy;
     const { among = ({ family }) => family === 0, gammas } = options;
     const chosen = variants
       .map((_, index) => index)
@@ -84,7 +87,7 @@ export class ElasticTimes implements LatencyModel {
   accuracies(kind: number): Float64Array {
     const known = this.rows[kind];
     if (known !== undefined) return known;
-    const row = this.profile.accuracy[kind];
+    const row = this.known[kind];
     if (row === undefined || row.length === 0) return this.allRight;
     const byWay = Float64Array.from(this.ways, (index) => row[index] ?? 1);
     this.rows[kind] = byWay;
@@ -93,6 +96,21 @@ export class ElasticTimes implements LatencyModel {
 
   accuracy(way: number, kind: number): number {
     return this.accuracies(kind)[way]!;
+  }
+
+  /** Accuracies are other ones from now on. @param accuracy as in the profile. */
+  learnAccuracy(accuracy: readonly ArrayLike<number>[]): void {
+    this.known = accuracy;
+    this.rows.length = 0;
+    this.version++;
+  }
+
+  /** [kinds x ways], and a row for kinds that nobody knows. */
+  accuracyTable(): Float64Array {
+    const { count } = this;
+    return Float64Array.from({ length: (this.known.length + 1) * count }, (_, cell) =>
+      this.accuracy(cell % count, Math.floor(cell / count)),
+    );
   }
 
   variant(way: number): Variant {

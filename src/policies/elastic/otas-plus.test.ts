@@ -232,3 +232,32 @@ test("with all that is past the paper off, otas+ is otas", () => {
   expect(plus.dispatches).toEqual(plain.dispatches);
   expect(plus.variants).toEqual(plain.variants);
 });
+
+describe("accuracy: recent", () => {
+  const HARDER = [
+    [0.6, 0.65, 0.5],
+    [0.5, 0.5, 0.5],
+  ];
+  const told = (policy: HandDrivenOptions["policy"]): HandDriven => {
+    const run = drive(policy).arrive(0, "x").arrive(10, "ab", 0, 50_000);
+    if (run.scheduler.takesAccuracy(0)) run.scheduler.accuracyChanged(0, HARDER, 20);
+    return run.until(5000).arrive(10_000, "c").until(20_000);
+  };
+
+  test.each([
+    ["otas, pools by arrival", otas({ accuracy: "recent", beta: 0, initial_s: 0 })],
+    ["otas+", otasPlus({ accuracy: "recent" })],
+    ["auto", auto({ accuracy: "recent" })],
+  ])("%s: those that wait and those that come get the gamma by what the queue is told", (_, policy) => {
+    const run = told(policy);
+    expect(run.dispatches.map((each) => each.split(":")[1])).toEqual(["x", "ab", "c"]);
+    expect(run.variants).toEqual([MORE, PLAIN, PLAIN]);
+  });
+
+  test.each([
+    ["otas+", otasPlus({ accuracy: "profiled" })],
+    ["auto", auto({ accuracy: "profiled" })],
+  ])("%s by the profile is not told", (_, policy) => {
+    expect(told(policy).variants).toEqual([MORE, MORE, MORE]);
+  });
+});

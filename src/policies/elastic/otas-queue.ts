@@ -4,7 +4,7 @@ import { type OptionsOf, withDefaults } from "../options.js";
 import type { Allocator } from "./allocation/allocation.js";
 import { Frontier } from "./allocation/frontier.js";
 import { TokenAdaptation } from "./allocation/token-adaptation.js";
-import { evicts, gammas, POOL_OPTIONS } from "./elastic-options.js";
+import { accuracy, evicts, gammas, POOL_OPTIONS } from "./elastic-options.js";
 import { demandOf, poolByArrival, sizeMaxOf, sizesOf } from "./elastic-parts.js";
 import { ElasticQueue, type ElasticQueueOptions } from "./elastic-queue.js";
 import { ElasticTimes } from "./elastic-times.js";
@@ -106,6 +106,7 @@ export const otasOptions = <const B extends boolean>(isPlus: B) =>
       default: 1,
       meaning: "Part of what a gamma does per second up to which it keeps up with the rate (`rate_rule: profile`).",
     },
+    accuracy: accuracy("profiled"),
     evict: evicts("late"),
   }) as const;
 
@@ -147,7 +148,7 @@ export function otasQueue(
     spec,
     core,
     { times, pool, work, demand, sizes },
-    { dispatch: options.dispatch, evicts: options.evict, shared },
+    { dispatch: options.dispatch, evicts: options.evict, accuracy: options.accuracy, shared },
   );
 }
 
@@ -164,5 +165,5 @@ export const otasPlusQueue = (
   key: QueueKey,
   spec: QueueSpec,
   core: QueueView,
-  shared: ElasticQueueOptions["shared"],
-): ElasticQueue => otasQueue(key, spec, core, new ElasticTimes(spec), PLUS, shared);
+  { accuracy, ...shared }: NonNullable<ElasticQueueOptions["shared"]> & Pick<ElasticQueueOptions, "accuracy">,
+): ElasticQueue => otasQueue(key, spec, core, new ElasticTimes(spec), { ...PLUS, accuracy }, shared);

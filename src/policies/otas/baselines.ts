@@ -29,7 +29,7 @@ const elasticPolicy = (
       spec,
       core,
       { ...parts, sizes: sizesOf(times, options) },
-      { dispatch: "eager", evicts: options.evict },
+      { dispatch: "eager", evicts: options.evict, accuracy: "profiled" },
     );
   },
   createArbiter: (core) => new RankArbiter(core, { idleDispatch: false }),

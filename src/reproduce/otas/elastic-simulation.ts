@@ -22,8 +22,10 @@ export class ElasticSimulation extends Simulation {
   override batchEnded(batch: BatchId, startAt: number, endAt: number): void {
     const { batches, requests } = this.scheduler;
     let right = 0;
-    for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!)
-      if (this.answersOf.isRight(0, requests.kind[member]!, requests.tag[member]!, batches.variant[batch]!)) right++;
+    for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!) {
+      const [kind, tag, arrivalAt] = [requests.kind[member]!, requests.tag[member]!, requests.arrivalAt[member]!];
+      if (this.answersOf.isRight(0, kind, tag, batches.variant[batch]!, arrivalAt)) right++;
+    }
     this.batchesByRight[Math.floor((right * this.steps) / batches.size[batch]!)]!++;
     super.batchEnded(batch, startAt, endAt);
   }

@@ -1,5 +1,12 @@
 /** What the graph of an elastic model takes beside its images, held against what the server will give it. */
-import { BOUND_INPUTS, type ElasticFile, type ElasticSpec, LOGITS, promptSizes } from "../../config/elastic.js";
+import {
+  BOUND_INPUTS,
+  CONFIDENCE,
+  type ElasticFile,
+  type ElasticSpec,
+  LOGITS,
+  promptSizes,
+} from "../../config/elastic.js";
 import type { OnnxHeader, OnnxValue } from "./onnx-header.js";
 
 type Dims = readonly (number | string)[];
@@ -67,6 +74,7 @@ export function elasticGraph(
     utilityMax: file.utility_max,
     accuracyMin: file.accuracy_min,
     registers: file.registration,
+    confidence: confidenceOf(file, header, field, problems),
   };
   const promptBytes = promptSizes(spec).reduce((sum, size) => sum + 4 * layers * size * width, 0);
   if (promptBytes > spec.taskBytesMax)
@@ -74,6 +82,22 @@ export function elasticGraph(
       `${field}.task_mb_max: must be at least ${promptBytes / 1e6}, what prompts for its gammas take; was ${file.task_mb_max}`,
     );
   return { spec, inputs };
+}
+
+/** One that is named must be there and fit; another of that name is the model's own. */
+function confidenceOf(
+  { confidence }: ElasticFile,
+  { outputs }: Pick<OnnxHeader, "outputs">,
+  field: string,
+  problems: string[],
+): string | null {
+  const output = outputs.find(({ name }) => name === (confidence ?? CONFIDENCE));
+  if (output?.datatype === "FP32" && output.dims?.length === 1) return output.name;
+  if (confidence !== undefined)
+    problems.push(
+      `${field}.confidence: the model file must have an output '${confidence}' of FP32 with 1 axis; was ${shownOf(output)}`,
+    );
+  return null;
 }
 
 const shownOf = (value: OnnxValue | undefined): string =>

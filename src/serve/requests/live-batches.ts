@@ -16,6 +16,7 @@ import type { AcceleratorGroup, CommittedBatch } from "../groups/accelerator-gro
 import type { DispatchRecord, LiveScheduler } from "../live-scheduler.js";
 import type { ServedModel, ServedQueue } from "../models/served-model.js";
 import type { ServedModels } from "../models/served-models.js";
+import { LiveAccuracy } from "../models/tasks/live-accuracy.js";
 import type { Log } from "../observation/log.js";
 import type { LiveProfiler, ShadowRequest } from "../profiling/live-profiler.js";
 import type { Confinement, PoolEvent, WorkerPool } from "../workers/worker-pool.js";
@@ -45,6 +46,7 @@ export class LiveBatches {
   private readonly models: ServedModels;
   private readonly requests: LiveRequests;
   private readonly scheduler: LiveScheduler;
+  private readonly accuracy: LiveAccuracy;
   private readonly onSettled: (model: ServedModel) => void;
   /** All members of a batch were answered, and no turn of the scheduler has come yet. */
   afterAnswers: () => void = () => {};
@@ -73,6 +75,7 @@ export class LiveBatches {
     this.models = models;
     this.requests = requests;
     this.scheduler = scheduler;
+    this.accuracy = new LiveAccuracy(scheduler);
     this.onSettled = onSettled;
   }
 
@@ -179,7 +182,7 @@ export class LiveBatches {
         members: shadow === null ? members.map((member) => member.call?.inputs ?? NO_TENSORS) : [shadow.inputs],
         variant: record.variant,
         kinds: kindsOf(shadow === null ? members : [shadow]),
-        outputs: shadow?.outputs ?? outputsWanted(members),
+        outputs: shadow?.outputs ?? outputsWanted(members, model.spec.elastic?.confidence ?? null),
         earliestStartAt: timeUs(record.execAt),
         predictedUs: durationUs(record.execUs),
         deadlineAt: timeUs(
@@ -206,6 +209,7 @@ export class LiveBatches {
     if (running.shadow !== null) return;
     this.afterAnswers();
     this.measure(running, event, now);
+    if (queue.model.tasks !== null) this.accuracy.answered(queue, variant, kindsOf(members), event.outputs, now);
     // A confined model may end its worker; and what an elastic model takes is not its requests' doing.
     if (!this.confined.has(queue.model.spec.name) && queue.model.tasks === null)
       profiler?.batchEnded(queue, members, now);
@@ -305,13 +309,14 @@ const NO_KINDS: readonly number[] = [];
 const kindsOf = (members: readonly Pick<InFlight, "traits">[]): readonly number[] =>
   members.every(({ traits }) => traits.kind === PLAIN.kind) ? NO_KINDS : members.map(({ traits }) => traits.kind);
 
-/** Names that any member asks for; empty: all. */
-function outputsWanted(members: readonly InFlight[]): readonly string[] {
+/** Names that any member asks for, and one that the server reads itself; empty: all. */
+function outputsWanted(members: readonly InFlight[], own: string | null): readonly string[] {
   const names = new Set<string>();
   for (const { call } of members) {
     if (call === null) continue;
     if (call.outputs.length === 0) return [];
     for (const name of call.outputs) names.add(name);
   }
+  if (own !== null && names.size > 0) names.add(own);
   return [...names];
 }

@@ -1,6 +1,7 @@
 import type { LogGroup } from "../../core/event-log.js";
 import {
   applyEvent,
+  LOG_ACCURACY,
   LOG_ARRIVED,
   LOG_CANCELLED,
   LOG_FAILED,
@@ -156,9 +157,24 @@ export class SchedulerLoop implements ShadowScheduler {
     numbers.set(known, WINDOW_NUMBERS);
     numbers.set(Array.from(timesUs), ofPolicy);
     this.say(LOG_QUEUE_ADDED, group, queue, sloUs, lengthMax, timesUs.length, ofPolicy);
+    this.sayNumbers(group, numbers);
+    return true;
+  }
+
+  /** Nothing where the queue's policy goes by the profile. */
+  accuracies(queue: number, accuracy: readonly ArrayLike<number>[]): void {
+    const group = this.queueGroup[queue]!;
+    const key = this.queueKey[queue];
+    if (key === undefined || !this.schedulers[group]!.takesAccuracy(key)) return;
+    const variants = Math.max(...accuracy.map(({ length }) => length));
+    const numbers = accuracy.flatMap((row) => Array.from({ length: variants }, (_, index) => row[index] ?? Number.NaN));
+    this.say(LOG_ACCURACY, group, queue, numbers.length, variants);
+    this.sayNumbers(group, numbers);
+  }
+
+  private sayNumbers(group: number, numbers: ArrayLike<number>): void {
     for (let at = 0; at < numbers.length; at += ROW_NUMBERS)
       this.say(LOG_NUMBERS, group, numbers[at]!, numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4]);
-    return true;
   }
 
   addShadow(queue: number, of: number): void {
@@ -277,6 +293,13 @@ export class SchedulerLoop implements ShadowScheduler {
         return this.applyQueueAdded(rows, from);
       case LOG_QUEUE_ADDED:
         return this.applyQueueAdded(rows, from);
+      case LOG_ACCURACY: {
+        const count = 1 + Math.ceil(rows[from + 4]! / ROW_NUMBERS);
+        rows[from + 3] = this.queueKey[said]!;
+        this.apply(rows, from, count);
+        this.wakeDue(rows[from + 2]!);
+        return count;
+      }
       case LOG_NETWORK:
         rows[from + 6] = this.queueKey[rows[from + 6]!]! + 1;
         this.apply(rows, from);

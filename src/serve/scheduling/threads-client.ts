@@ -144,6 +144,8 @@ export class ThreadsClient implements LiveScheduler {
 
   hold(): void {}
 
+  accuracies(): void {}
+
   leave(group: number, accelerator: number): void {
     this.groups[group]!.front.leave(accelerator);
     this.publishSoon();

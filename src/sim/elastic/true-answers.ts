@@ -3,6 +3,9 @@
  *
  * One uniform number a request is held against the accuracy of its task, so that a request is right or wrong at a gamma under
  * every policy alike, and one that is right at some accuracy is right at every higher one. Nothing is kept.
+ *
+ * How sure the model is of an answer is another draw u: u^((1-a)/a), whose mean is the accuracy a and which is spread as widely as a model's is (by 0.09 at
+ * 0.9, by 0.23 at 0.68). Only its mean tells of the answer: of one request it says nothing beyond its task.
  */
 import type { ExpandedModel, ExpandedScenario } from "../../config/scenario/expand-scenario.js";
 import { cumulated } from "../../config/scenario/pipelines/expand-pipelines.js";
@@ -43,8 +46,18 @@ export class TrueAnswers {
   }
 
   /** @param variant of BatchTable. */
-  isRight(model: number, task: number, number: number, variant: number): boolean {
-    return this.models[model]!.isRight(task, number, variant);
+  isRight(model: number, task: number, number: number, variant: number, arrivalAt: number): boolean {
+    return this.models[model]!.isRight(task, number, variant, arrivalAt);
+  }
+
+  /** How sure the model is of that answer, in [0, 1]. */
+  confidence(model: number, task: number, number: number, variant: number, arrivalAt: number): number {
+    return this.models[model]!.confidence(task, number, variant, arrivalAt);
+  }
+
+  /** By task and variant, of requests that arrive at this moment. */
+  accuracies(model: number, at: number): readonly ArrayLike<number>[] {
+    return this.models[model]!.accuracies(at);
   }
 
   /**
@@ -61,6 +74,7 @@ class ModelAnswers {
   private readonly shares: Float64Array;
   private readonly which: Draws;
   private readonly answers: Draws;
+  private readonly sureness: Draws;
   /** By accelerator: the family member that it ran last, or is to run by what was sent to it; absent: the model itself. */
   private readonly resident = new Map<number, number>();
 
@@ -69,14 +83,29 @@ class ModelAnswers {
     this.shares = cumulated(elastic!.tasks.map(({ share }) => share));
     this.which = new Draws(seed, `tasks/${name}`);
     this.answers = new Draws(seed, `answers/${name}`);
+    this.sureness = new Draws(seed, `confidence/${name}`);
   }
 
   taskOf(number: number): number {
     return pick(this.shares, this.which.uniform(number));
   }
 
-  isRight(task: number, number: number, variant: number): boolean {
-    return this.answers.uniform(number) < this.elastic.accuracy[task]![variantOf(this.elastic, variant)]!;
+  isRight(task: number, number: number, variant: number, arrivalAt: number): boolean {
+    return this.answers.uniform(number) < this.accuracyAt(task, arrivalAt)[variantOf(this.elastic, variant)]!;
+  }
+
+  confidence(task: number, number: number, variant: number, arrivalAt: number): number {
+    const accuracy = this.accuracyAt(task, arrivalAt)[variantOf(this.elastic, variant)]!;
+    return this.sureness.uniform(number) ** ((1 - accuracy) / accuracy);
+  }
+
+  accuracies(at: number): readonly ArrayLike<number>[] {
+    return this.elastic.tasks.map((_, task) => this.accuracyAt(task, at));
+  }
+
+  private accuracyAt(task: number, at: number): ArrayLike<number> {
+    const { accuracy, tasks } = this.elastic;
+    return tasks[task]!.changes?.findLast(({ atUs }) => atUs <= at)?.accuracy ?? accuracy[task]!;
   }
 
   batchUs(size: number, variant: number, accelerator: number): number {

@@ -12,6 +12,8 @@ export interface ExpandedTask {
   readonly share: number;
   readonly utility: number;
   readonly sloUs: DurationUs;
+  /** Its accuracy from these moments on, ascending; absent: it stays. */
+  readonly changes?: readonly { readonly atUs: number; readonly accuracy: Float64Array }[];
 }
 
 export interface ExpandedElastic extends ElasticProfile {
@@ -71,14 +73,21 @@ function checkAccuracy(
   path: FieldPath,
   issues: IssueList,
 ): void {
-  for (const [index, { accuracy, name }] of tasks.entries()) {
+  const checkLength = ({ length }: readonly number[], at: FieldPath): void => {
+    if (length !== variants)
+      issues.add(at, `must be ${variants} long, one for each entry of profile.by_gamma; was ${length} long`);
+  };
+  for (const [index, { accuracy, accuracy_changes: changes = [], name }] of tasks.entries()) {
     if (tasks.findIndex((task) => task.name === name) !== index)
       issues.add([...path, index, "name"], `must be unique in the model; was "${name}" twice`);
-    if (accuracy.length !== variants)
-      issues.add(
-        [...path, index, "accuracy"],
-        `must be ${variants} long, one for each entry of profile.by_gamma; was ${accuracy.length} long`,
-      );
+    checkLength(accuracy, [...path, index, "accuracy"]);
+    for (const [change, { at_s, accuracy: then }] of changes.entries()) {
+      const at = [...path, index, "accuracy_changes", change];
+      const before = changes[change - 1]?.at_s;
+      if (before !== undefined && at_s <= before)
+        issues.add([...at, "at_s"], `must be greater than the change before (${before}); was ${at_s}`);
+      checkLength(then, [...at, "accuracy"]);
+    }
   }
 }
 
@@ -114,11 +123,19 @@ export function expandElastic(
     variants,
     plain: written.findIndex(isPlain),
     accuracy: tasks.map(({ accuracy }) => Float64Array.from(accuracy)),
-    tasks: tasks.map(({ name, share, utility, slo_ms: ownMs }) => ({
+    tasks: tasks.map(({ name, share, utility, slo_ms: ownMs, accuracy_changes: changes }) => ({
       name,
       share,
       utility,
       sloUs: sloUsFromMs(ownMs ?? sloMs!),
+      ...(changes === undefined
+        ? {}
+        : {
+            changes: changes.map(({ at_s, accuracy }) => ({
+              atUs: Math.round(at_s * 1e6),
+              accuracy: Float64Array.from(accuracy),
+            })),
+          }),
     })),
   };
 }

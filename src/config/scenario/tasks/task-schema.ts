@@ -1,9 +1,12 @@
 /** Tasks of an elastic model: kinds of requests that share its times and differ in what is promised, earned and answered right. */
 import { z } from "zod";
 import { nameSchema } from "../name.js";
-import { MS_MAX, VARIANTS_MAX } from "../profile-schema.js";
+import { DURATION_S_MAX, MS_MAX, VARIANTS_MAX } from "../profile-schema.js";
 
 const TASKS_MAX = 1000;
+const CHANGES_MAX = 1000;
+
+const accuracy = z.array(z.number().min(0).max(1)).min(1).max(VARIANTS_MAX);
 
 export const tasks = z
   .array(
@@ -27,18 +30,27 @@ export const tasks = z
         .max(MS_MAX)
         .optional()
         .describe("Milliseconds from arrival to deadline. Default: the model's."),
-      accuracy: z
-        .array(z.number().min(0).max(1))
+      accuracy: accuracy.describe(
+        "How often an answer is right: one number for each entry of profile.by_gamma, in its order. What policies are told.",
+      ),
+      accuracy_changes: z
+        .array(
+          z.strictObject({
+            at_s: z.number().gt(0).max(DURATION_S_MAX).describe("Seconds from the start of the run."),
+            accuracy: accuracy.describe("Of requests that arrive from then on, as above. Policies are not told."),
+          }),
+        )
         .min(1)
-        .max(VARIANTS_MAX)
-        .describe("How often an answer is right: one number for each entry of profile.by_gamma, in its order."),
+        .max(CHANGES_MAX)
+        .optional()
+        .describe("The task becomes harder or easier, in order of time. Default: never."),
     }),
   )
   .min(1)
   .max(TASKS_MAX)
   .describe(
     "Kinds of requests of an elastic model. Whether a request is answered right at each gamma is drawn by the seed and its number, so that it is the " +
-      "same under every policy. Only with profile.by_gamma.",
+      "same under every policy; so is how sure the model is, whose mean is the accuracy. Only with profile.by_gamma.",
   );
 
 export type ScenarioTask = z.output<typeof tasks>[number];

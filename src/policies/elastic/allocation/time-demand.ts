@@ -31,6 +31,7 @@ export class TimeDemand {
   /** Time of one more request by the gamma that takes least, µs. */
   readonly leastUs: number;
   private readonly gammas: number;
+  private readonly costUs: Float64Array;
   private readonly forgetUs: number;
 
   /**
@@ -41,14 +42,22 @@ export class TimeDemand {
     const gammas = costUs.length;
     const kinds = accuracy.length / gammas;
     this.gammas = gammas;
+    this.costUs = costUs;
     this.leastUs = Math.min(...costUs);
     this.forgetUs = forgetUs;
     this.slopeLog = new Float64Array(kinds * gammas);
     this.lengthUs = new Float64Array(kinds * gammas);
     this.corners = new Int32Array(kinds);
+    this.learn(accuracy);
+  }
+
+  /** What those who come from now on ask for. @param accuracy as long as the one before. */
+  learn(accuracy: Float64Array): void {
+    const { gammas, costUs } = this;
+    const count = this.corners.length;
     const timeUs = Float64Array.from(accuracy, (_, cell) => costUs[cell % gammas]!);
-    const dueAt = new Float64Array(kinds).fill(Number.POSITIVE_INFINITY);
-    this.readHulls({ count: kinds, gammas, dueAt, timeUs, utility: accuracy });
+    const dueAt = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
+    this.readHulls({ count, gammas, dueAt, timeUs, utility: accuracy });
   }
 
   /** @param at moment, µs; never before an earlier one. */

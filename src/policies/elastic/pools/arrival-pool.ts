@@ -1,7 +1,7 @@
 import type { QueueView } from "../../../core/policy.js";
 import type { RequestHandle } from "../../../core/tables/request-table.js";
 import type { ElasticTimes } from "../elastic-times.js";
-import { account, emptyBatch, type PoolBatch, type WaitingPool } from "./waiting-pool.js";
+import { account, accountAnew, emptyBatch, type PoolBatch, type WaitingPool } from "./waiting-pool.js";
 
 /** Batches beyond which what may share one is not asked any more: requests join the youngest that is not full. Utilities are a client's. */
 const OPEN_MAX = 1024;
@@ -53,6 +53,10 @@ export class ArrivalPool implements WaitingPool {
 
   wasPassedOver(batch: PoolBatch): boolean {
     return this.skipped.has(batch);
+  }
+
+  worthChanged(): void {
+    for (const line of this.lines) accountAnew(line, this.core.requests, this.times);
   }
 
   add(request: RequestHandle, at: number): void {

@@ -34,6 +34,8 @@ export interface WaitingPool {
   readonly lines: readonly PoolBatch[];
   /** Who would run together from now on. Until the next call that changes who waits. */
   grouped(start: Start): readonly PoolBatch[];
+  /** What answers are worth has changed: all that wait are reckoned anew. */
+  worthChanged(): void;
   add(request: RequestHandle, at: number): void;
   remove(request: RequestHandle): void;
   /** The `size` earliest of a batch leave it: to be told before they are out of `members`. */
@@ -69,4 +71,12 @@ export function account(
   batch.weight += worth;
   const accuracies = times.accuracies(kind[request]!);
   for (let way = 0; way < earns.length; way++) earns[way]! += worth * accuracies[way]!;
+}
+
+/** The same for all its members. */
+export function accountAnew(batch: PoolBatch, requests: RequestTable, times: ElasticTimes): void {
+  const { members, earns } = batch;
+  earns.fill(0);
+  batch.weight = 0;
+  for (let index = 0; index < members.length; index++) account(batch, members.handleAt(index), 1, requests, times);
 }

@@ -2,7 +2,7 @@ import type { QueueView } from "../../../core/policy.js";
 import type { RequestHandle } from "../../../core/tables/request-table.js";
 import type { TimeDemand } from "../allocation/time-demand.js";
 import type { ElasticTimes } from "../elastic-times.js";
-import { account, emptyBatch, type PoolBatch, type Start, type WaitingPool } from "./waiting-pool.js";
+import { account, accountAnew, emptyBatch, type PoolBatch, type Start, type WaitingPool } from "./waiting-pool.js";
 
 export interface WantedPoolOptions {
   /** Requests of a batch at most. */
@@ -59,6 +59,10 @@ export class WantedPool implements WaitingPool {
 
   get length(): number {
     return this.line.members.length;
+  }
+
+  worthChanged(): void {
+    accountAnew(this.line, this.core.requests, this.times);
   }
 
   add(request: RequestHandle): void {

@@ -1,6 +1,7 @@
 import type { ElasticSpec, TaskBinding, TaskSpec } from "../../../config/elastic.js";
 import { isTaskName, TASK_NAME_BOUND } from "../../../config/server/task-file.js";
 import { invariant } from "../../../core/invariant.js";
+import { RecentAccuracy } from "../../../core/latency/recent-accuracy.js";
 import { PLAIN, type RequestTraits } from "../../../core/tables/request-table.js";
 import type { DurationUs } from "../../../core/time.js";
 import { describe, type Parameters, type ParameterValue } from "../../../wire/infer-parameters.js";
@@ -58,6 +59,8 @@ const NAMES_SHOWN = 10;
  */
 export class TaskTable {
   readonly elastic: ElasticSpec;
+  /** By kind, and the index of the gamma. */
+  readonly recent: RecentAccuracy;
   private readonly model: string;
   private readonly named = new Map<string, Named>();
   /** By kind; 0 is nobody's. */
@@ -69,6 +72,7 @@ export class TaskTable {
   constructor(model: string, elastic: ElasticSpec) {
     this.model = model;
     this.elastic = elastic;
+    this.recent = new RecentAccuracy(elastic.gammas.length);
   }
 
   // What is served
@@ -78,6 +82,7 @@ export class TaskTable {
     const free = this.bound.indexOf(undefined, 1);
     const kind = free < 0 ? this.bound.length : free;
     const traits = Object.freeze({ ...PLAIN, kind, weight: spec.utility });
+    this.recent.forget(kind);
     this.bound[kind] = { kind, spec, traits, held: 0, isLeaving: false };
     return kind;
   }
@@ -205,6 +210,10 @@ export class TaskTable {
   /** How often answers are right, by kind and then by the index of the gamma; empty: of a kind that no task has. */
   get accuracies(): readonly ArrayLike<number>[] {
     return this.bound.map((task) => task?.spec.accuracy ?? []);
+  }
+
+  get served(): readonly { readonly kind: number; readonly name: string }[] {
+    return [...this.named].flatMap(([name, { served }]) => (served === null ? [] : { kind: served.kind, name }));
   }
 
   // Requests
