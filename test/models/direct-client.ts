@@ -35,6 +35,7 @@ export interface RubatoYaml {
   readonly platform?: string;
   readonly elastic?: object;
   readonly model_file?: string;
+  readonly tail_file?: string;
   readonly emulated?: { readonly alpha_ms: number; readonly beta_ms: number };
   readonly inputs: Readonly<
     Record<
@@ -66,6 +67,12 @@ export function session(model: string): Promise<InferenceSession> {
     ort.InferenceSession.create(modelFile(model), { intraOpNumThreads: 1, interOpNumThreads: 1 });
   sessions.set(model, open);
   return open;
+}
+
+/** What goes on from the model's outputs, by itself; null: nothing does. */
+export async function tailOf(model: string): Promise<InferenceSession | null> {
+  const { tail_file: tail } = rubatoYaml(model);
+  return tail === undefined ? null : ort.InferenceSession.create(path.join(modelsDir, model, tail));
 }
 
 export const inferDirectly: Infer = async (model, inputs) => {
