@@ -36,6 +36,7 @@ describe("rubato.yaml", () => {
       memory_mb: 700,
       dynamic_memory_mb: 30,
       model_file: "npm:pkg/a.onnx",
+      tail_file: "tail.onnx",
       platform: "onnx_onnxv1",
       batch_max: 16,
       batch_fixed: 16,
@@ -64,6 +65,7 @@ describe("rubato.yaml", () => {
       utility_max: 5,
       accuracy_min: 0.5,
       registration: false,
+      confidence: "sure",
     };
     expect(parse(JSON.stringify({ elastic }))).toMatchObject({ elastic });
     expect(Object.keys(elasticSchema.shape).sort()).toEqual(Object.keys(elastic).sort());

@@ -37,6 +37,7 @@ function create(spec: object = {}) {
     },
     group,
     apps: { traitsOf: () => PLAIN },
+    tasks: null,
     cells: {
       batchWait: { observe() {} },
       acceleratorWait: { observe() {} },
