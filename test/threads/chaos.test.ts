@@ -48,7 +48,14 @@ test("the same with worker threads, each run replayed (4 seeds, more until reque
   // How far threads get between two actions is the machine's: in a short run on a slow or busy one nothing may finish.
   for (let seed = 1; seed <= 4 || (total === 0 && seed <= 40); seed++) {
     const [policy, policyOptions] = POLICIES[seed % POLICIES.length]!;
-    const chaos = new ThreadedChaos({ seed, actions: seed <= 4 ? 200 : 2000, policy, policyOptions, isRecording: true, isReal: true });
+    const chaos = new ThreadedChaos({
+      seed,
+      actions: seed <= 4 ? 200 : 2000,
+      policy,
+      policyOptions,
+      isRecording: true,
+      isReal: true,
+    });
     const record = await chaos.play();
     const { arrived, finished, late, dropped, failed, cancelled } = chaos.counts;
     expect(arrived).toBe(finished + late + dropped + failed + cancelled);
