@@ -268,13 +268,11 @@ export class Budgets {
     const { committed } = this;
     const [module, frame, request] = [flow.moduleOf(part), flow.frameOf(part), flow.requestOf(part)];
     const deadline = flow.deadline[request]!;
-    if (committed !== null) {
-      const pathUs = this.ownUs[module]! + this.afterUs[module]!;
-      if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) return at;
-      committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)));
-    }
     const dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
     if (committed === null) return dueBy;
+    const pathUs = this.ownUs[module]! + this.afterUs[module]!;
+    if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) return at;
+    committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)));
     // Who is let in and can no longer leave later modules what they may take is given up only when they cannot do it at all.
     const { ownUs, afterUs } = this.expected.of(module, frame, flow);
     return dueBy < at + ownUs + this.longestUs ? Math.max(dueBy, Math.floor(deadline - afterUs)) : dueBy;
