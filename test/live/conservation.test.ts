@@ -1,7 +1,7 @@
 /**
  * Whatever clients, workers and models do, every request is answered once and counted once, nothing stays behind, and
  * the scheduler, this process and the accelerators count the same batches in flight (D8). Over a fake pool, with the
- * scheduler on threads, in real time; between the callbacks of one it runs in virtual time (virtual-time.test.ts).
+ * scheduler on threads, in real time; between the callbacks of one it runs in virtual time (test/virtual/conservation.test.ts).
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

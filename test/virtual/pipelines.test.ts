@@ -1,6 +1,6 @@
 /**
  * Conservation with pipelines: models of the same server are called by clients and by modules, while workers die, models and
- * the pipeline come and go, and clients leave. See virtual-time.test.ts.
+ * the pipeline come and go, and clients leave. See conservation.test.ts.
  */
 import { describe, expect, it } from "vitest";
 import { itOverSeeds } from "../support/seeded-parts.js";

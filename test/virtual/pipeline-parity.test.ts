@@ -108,6 +108,8 @@ const STEP_MODELS = Object.entries(STEP_TIMES).map(
 );
 const STEP_THREADS = 2;
 
+const REQUESTS_MIN = 500;
+
 interface End {
   readonly outcome: string;
   readonly reason: string;
@@ -140,7 +142,7 @@ pipelines:
     modules:
 ${lines}
 arrivals: { process: poisson, rate_rps: ${rateRps} }
-duration_s: 6
+duration_s: ${rateRps < REQUESTS_MIN / 3 ? 6 : 3}
 network: { control_us: 0, data_us_per_request: 0, response_us: 0 }
 policy: ${policy}
 policy_options: ${policy === "deferred" ? "{ idle_dispatch: false }" : "{}"}
@@ -195,9 +197,10 @@ async function live(
   const input = fp32("x", 1, 7);
   for (const [request, at] of arrivals.entries())
     clock.in(startAt + at - clock.now(), () => {
-      expect(clock.now()).toBe(startAt + at);
+      if (clock.now() !== startAt + at)
+        expect.fail(`request ${request} came at ${clock.now() - startAt}, not at ${at}`);
       const over = (outcome: string, reason: string): void => {
-        expect(ends[request]).toBeUndefined();
+        if (ends[request] !== undefined) expect.fail(`request ${request} ended twice`);
         ends[request] = endOf(outcome, reason, clock.now() - startAt - at);
       };
       const brought = bring(request).filter(
@@ -205,15 +208,15 @@ async function live(
       );
       const told = (reply: InferReply | null, error: ServingError | null): void => {
         if (reply !== null) {
-          expect(reply.outputs[0]!.data).toBe(input.data);
+          if (reply.outputs[0]!.data !== input.data) expect.fail(`request ${request} was answered with other data`);
           over("finished", "");
           return;
         }
         const { details } = error!;
         // What its queue said, which knows no deadline but what it is told.
         const { reason } = details.cause instanceof ServingError ? details.cause.details : details;
-        expect(details.module).toBeDefined();
-        expect(details.deadlineUs).toBe(durationUs(120_000));
+        if (details.module === undefined || details.deadlineUs !== durationUs(120_000))
+          expect.fail(`request ${request}: ${error}`);
         if (reason === "late") over("late", "");
         else over("dropped", reason!);
       };
@@ -292,10 +295,11 @@ test.each(CASES)(
     for (const rateRps of isBelowCapacity ? ratesRps.slice(0, 1) : ratesRps) {
       const scenario = scenarioOf(modules, budget, policy, rateRps);
       const { arrivals, ends } = simulated(scenario);
-      expect(ends.length).toBeGreaterThan(500);
+      expect(ends.length).toBeGreaterThan(REQUESTS_MIN);
       const found = await live(scenario, modules, budget, policy, arrivals);
       if (modules === STEPS) expectAlmost(found, ends);
-      else expect(found).toEqual(ends);
+      // A comparison of thousands of ends by `expect` takes as long as the server does.
+      else if (JSON.stringify(found) !== JSON.stringify(ends)) expect(found).toEqual(ends);
       others += ends.filter(({ outcome }) => outcome !== "finished").length;
     }
     if (!isBelowCapacity) expect(others).toBeGreaterThan(10);
