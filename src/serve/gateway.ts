@@ -5,6 +5,7 @@
 import type { ModelSpec } from "../config/model.js";
 import type { RequestTraits } from "../core/tables/request-table.js";
 import type { DurationUs, TimeUs } from "../core/time.js";
+import type { PartDue } from "../system/budget.js";
 import type { ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensors/tensor.js";
 import type { GroupScaling } from "./group-scaling.js";
@@ -37,11 +38,8 @@ export interface InferCall {
   readonly byteLength: number;
 }
 
-/** What the queue of a module is told of when a part must be done; see RequestTraits. */
-export type PartDue = Pick<RequestTraits, "dueBy" | "headStartUs">;
-
 /** It is a part of a pipeline's request. */
-export interface CallOfPart extends PartDue {
+export interface CallOfPart extends Readonly<PartDue> {
   /** When the whole was received. */
   readonly askedAt: number;
   /** Of the whole, in place of the model's. */

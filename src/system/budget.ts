@@ -100,6 +100,13 @@ export interface ModuleTimes {
   acceleratorsOf?(module: number): number;
 }
 
+/** What the queue of a module is told of a part; see RequestTraits. */
+export interface PartDue {
+  /** When it must be done, on the clock of the deadline. */
+  dueBy: number;
+  headStartUs: number;
+}
+
 const SEED = 1;
 const QUEUE_US = columnOf("queue_us");
 const RUN_US = columnOf("run_us");
@@ -261,21 +268,33 @@ export class Budgets {
   }
 
   /**
-   * As dueBy, of a part that comes to its module; `at`, which nobody reaches: its request is not let in. Whoever asks tells what
-   * becomes of it: `ran`, `left`, and `ended` of its request.
+   * Of a part that comes to its module. Whoever asks tells what becomes of it: `ran`, `left`, and `ended` of its request.
+   * @param due is told by when it must be done, and how much earlier than by its latest start it ranks. `dueBy` as of the function of that
+   * name; `at`, which nobody reaches: its request is not let in.
    */
-  dueOf(part: Part, flow: Flow, at: number): number {
+  tell(due: PartDue, part: Part, flow: Flow, at: number): void {
     const { committed } = this;
     const [module, frame, request] = [flow.moduleOf(part), flow.frameOf(part), flow.requestOf(part)];
     const deadline = flow.deadline[request]!;
-    const dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
-    if (committed === null) return dueBy;
+    due.dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
+    due.headStartUs = this.headStarts[module]!;
+    if (committed === null) return;
     const pathUs = this.ownUs[module]! + this.afterUs[module]!;
-    if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) return at;
+    if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) {
+      due.dueBy = at;
+      return;
+    }
     committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)));
     // Who is let in and can no longer leave later modules what they may take is given up only when they cannot do it at all.
     const { ownUs, afterUs } = this.expected.of(module, frame, flow);
-    return dueBy < at + ownUs + this.longestUs ? Math.max(dueBy, Math.floor(deadline - afterUs)) : dueBy;
+    const least = Math.floor(deadline - afterUs);
+    if (due.dueBy < at + ownUs + this.longestUs) due.dueBy = Math.max(due.dueBy, least);
+    if (due.headStartUs === 0) return;
+    // But a part must leave those behind it their time: else its request is given up only when the last is too late, all others done. It ranks as they do.
+    const earlierUs = due.dueBy - least + Math.floor(this.expected.behindUs(module, frame, flow));
+    if (earlierUs <= 0) return;
+    due.dueBy -= earlierUs;
+    due.headStartUs = Math.max(1, due.headStartUs - earlierUs);
   }
 
   /** Whether a request goes on that makes so many parts in the module. */
@@ -289,8 +308,8 @@ export class Budgets {
   }
 
   /** A part left its module, however. @param execUs of the batch that it ran in; 0: it did not run. */
-  left(part: Part, flow: Flow, execUs: number): void {
-    this.committed?.left(flow.requestOf(part), part, flow.moduleOf(part), execUs);
+  left(part: Part, flow: Flow, execUs: number, at: number): void {
+    this.committed?.left(flow.requestOf(part), part, flow.moduleOf(part), execUs, at);
   }
 
   /** A request ended. @param isLost it was not in time, though nobody called it off and nothing failed. */

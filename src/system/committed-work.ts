@@ -10,9 +10,11 @@
 import type { Pipeline } from "./pipeline.js";
 
 /** Part of the accelerator time that is in vain, where the factor stands still. */
-const VAIN_PART = 0.03;
+const VAIN_PART = 0.02;
 /** The factor's growth by a request that is lost and took as long as most; it shrinks by VAIN_PART of that by one that is not. */
-const STEP = 0.1;
+const STEP = 0.2;
+/** Of a pipeline of which nothing is known: who is let in too early costs more than who is not. */
+const FACTOR_FIRST = 1.2;
 const FACTOR_MIN = 0.7;
 const FACTOR_MAX = 2;
 /** Whose end was foreseen before that part of its time says nothing of the margin. */
@@ -55,7 +57,7 @@ export class CommittedWork {
   private sizes = new Float64Array(64);
   private readonly live = new Map<number, LiveRequest>();
   private totalUs = 0;
-  private factor = 1;
+  private factor = FACTOR_FIRST;
   /** Accelerator time that requests take, in the mean, µs; NaN: none has ended. */
   private usualUs = Number.NaN;
 
@@ -132,7 +134,8 @@ export class CommittedWork {
   }
 
   /** It left its module, however. @param execUs of the batch that it ran in; 0: it did not run. */
-  left(request: number, part: number, module: number, execUs: number): void {
+  left(request: number, part: number, module: number, execUs: number, at: number): void {
+    this.countLate(at);
     if (part >= this.amounts.length) return;
     const us = this.amounts[part]!;
     this.amounts[part] = 0;
@@ -154,7 +157,7 @@ export class CommittedWork {
     this.count(own, isLost);
   }
 
-  /** Who is past its deadline is lost, whenever its last part ends: a server has told its client by then, a simulator has not. */
+  /** Who is past its deadline is lost, whenever its last part ends, by what it took until then: a server has told its client by then, a simulator has not. */
   private countLate(at: number): void {
     for (const own of this.live.values()) {
       if (own.deadline >= at) return;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { staggeredUs } from "../core/latency/planned-batch.js";
 import { DROPPED, FINISHED } from "../core/outcome.js";
 import { Budgets, type ModuleTimes } from "./budget.js";
-import { Flow, type FlowDriver } from "./flow.js";
+import { Flow, type FlowDriver, type Part } from "./flow.js";
 import { ModuleStates, STATE_INTERVAL_US } from "./module-states.js";
 import { togetherUs } from "./part-work.js";
 import { Pipeline } from "./pipeline.js";
@@ -123,7 +123,9 @@ describe("budget: staggered, modules on the same accelerators", () => {
       const request = flow.enter(0, 0, SLO_US, 0);
       flow.settle(0);
       const part = flow.partOf(request, 0);
-      return { part, dueBy: budgets.dueOf(part, flow, 0) };
+      const due = { dueBy: 0, headStartUs: 0 };
+      budgets.tell(due, part, flow, 0);
+      return { part, dueBy: due.dueBy };
     };
     const all = Array.from({ length: 30 }, comes);
     // Each takes 30 ms of two accelerators; of 300 ms the last that is let in needs 10 and what its path takes of its own.
@@ -134,12 +136,56 @@ describe("budget: staggered, modules on the same accelerators", () => {
     expect(isIn).toEqual(all.map((_, index) => index < count));
     expect(new Set(all.slice(0, count).map(({ dueBy }) => dueBy))).toEqual(new Set([SLO_US - 100_000]));
     for (const { part } of all.slice(0, 3)) {
-      budgets.left(part, flow, 10_000);
+      budgets.left(part, flow, 10_000, 0);
       flow.ended(part, DROPPED, 0, 0);
       budgets.ended(flow.requestOf(part), false);
     }
     expect(ends).toHaveLength(3);
     expect([comes(), comes(), comes(), comes()].map(({ dueBy }) => dueBy > 0)).toEqual([true, true, true, false]);
+  });
+
+  it("have each part leave those behind it their time, and rank as they do", () => {
+    const parted = new Pipeline([
+      { id: 0, name: "find", pres: [], subs: [1] },
+      { id: 1, name: "read", pres: [0], subs: [2], fansOut: true },
+      { id: 2, name: "page", pres: [1], subs: [], joins: true },
+    ]);
+    const read: Part[] = [];
+    const driver: FlowDriver = {
+      submit: (part) => void (flow.moduleOf(part) === 1 && read.push(part)),
+      callOff: () => {},
+      partsOf: () => 6,
+      branchOf: () => 0,
+      requestEntered: () => {},
+      requestEnded: () => {},
+    };
+    const flow = new Flow(parted, driver, 64);
+    const times: ModuleTimes = {
+      leastUs: () => 10_000,
+      groupOf: () => 0,
+      acceleratorsOf: () => 2,
+      togetherUs: (_, count) => togetherUs(count, 2, 1, () => 10_000),
+    };
+    const budgets = new Budgets(parted, "staggered", times, SLO_US);
+    const told = (part: Part): { dueBy: number; headStartUs: number } => {
+      const due = { dueBy: 0, headStartUs: 0 };
+      budgets.tell(due, part, flow, 0);
+      return due;
+    };
+    const request = flow.enter(0, 0, SLO_US, 0);
+    const find = flow.partOf(request, 0);
+    flow.settle(0);
+    told(find);
+    flow.ended(find, FINISHED, 0, 0);
+    flow.settle(0);
+    expect(read).toHaveLength(6);
+    const dues = read.map(told);
+    // Two at a time; the page after them takes 10 ms.
+    const last = SLO_US - 10_000;
+    expect(dues.map(({ dueBy }) => dueBy)).toEqual([20, 20, 10, 10, 0, 0].map((ms) => last - ms * 1000));
+    const rank = ({ dueBy, headStartUs }: (typeof dues)[number]): number => dueBy - headStartUs;
+    expect(new Set(dues.map(rank))).toEqual(new Set([rank(dues[5]!)]));
+    expect(dues[5]!.headStartUs).toBe(budgets.headStartUs(1));
   });
 
   it("before a fan-out keep the work of as many parts as came in the mean of late, and of those that others beside have begun", () => {

@@ -77,7 +77,7 @@ export class System {
     const module = flow.moduleOf(part);
     if (flow.isAwaited(part))
       states.ended(module, outcome, cameAt, execStartAt, at, budgets.lengthsUs(module, flow.frameOf(part)));
-    budgets.left(part, flow, outcome === FINISHED ? at - execStartAt : 0);
+    budgets.left(part, flow, outcome === FINISHED ? at - execStartAt : 0, at);
     flow.ended(part, outcome, reason, at);
   }
 
@@ -148,12 +148,11 @@ class Line implements FlowDriver {
     const deadline = flow.deadline[request]!;
     this.driver.partComes(part);
     traits.kind = this.driver.kindOf(part);
-    traits.dueBy = place.budgets.dueOf(part, flow, at);
-    traits.headStartUs = place.budgets.headStartUs(module);
+    place.budgets.tell(traits, part, flow, at);
     this.states.came(module, at);
     if (!scheduler.arrive(key, -1 - (part * PIPELINES_MAX + this.number), at, deadline, at, traits)) {
       this.driver.partRefused(part, at);
-      this.budgets.left(part, flow, 0);
+      this.budgets.left(part, flow, 0, at);
       flow.ended(part, DROPPED, DROP_QUEUE_FULL, at);
       return;
     }

@@ -2,7 +2,7 @@
 
   python3 pretrain.py DATA CHECKPOINT [--steps 4000] [--processes 2]
 First the convolutions alone (stem.py), into CHECKPOINT.stem. Each process takes its part of every batch on one core. Goes on from CHECKPOINT if it is there (written every two minutes);
---steps and --shares may change then.
+--steps, --late and --shares may change then.
 """
 import argparse
 import os
@@ -19,10 +19,10 @@ from tasks import CLASSES, NAMES, WIDEST, Walk, as_input, load, masked
 
 SEED = 12
 RATE, WEIGHT_DECAY, WARM_UP, SMOOTHING, MOMENTUM_OF_MEAN = 1e-3, 0.05, 0.05, 0.05, 0.998
-# Tokens merged (< 0) or added in each layer: how often early, in cheap steps mostly, and from LATE of the steps on. -10, in the
+# Tokens merged (< 0) or added in each layer: how often early, in cheap steps mostly, and from --late of the steps on. -10, in the
 # list of gammas, is left out, so that what it costs is seen.
 GAMMAS = (-8, -6, -4, 0, 2, 4, 8)
-OFTEN_EARLY, OFTEN_LATE, LATE = (0.62, 0.22, 0.04, 0.02, 0.05, 0.03, 0.02), (0.1, 0.1, 0.1, 0.38, 0.14, 0.11, 0.07), 0.72
+OFTEN_EARLY, OFTEN_LATE = (0.62, 0.22, 0.04, 0.02, 0.05, 0.03, 0.02), (0.1, 0.1, 0.1, 0.38, 0.14, 0.11, 0.07)
 # Prompts learn so much faster than the backbone (VPT: their rates are of the order of 0.1).
 PROMPT_RATE = 100
 
@@ -109,7 +109,7 @@ def work(rank, processes, chosen):
             group["lr"] = group["times"] * rate_at(progress)
         parts = [walk.next(count) for walk, count in zip(walks, shares)]
         images, labels = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
-        logits = model(images, task, int(drawn.choice(GAMMAS, p=OFTEN_EARLY if progress < LATE else OFTEN_LATE)))
+        logits = model(images, task, int(drawn.choice(GAMMAS, p=OFTEN_EARLY if progress < chosen.late else OFTEN_LATE)))
         loss = smoothed_loss(logits, labels, task)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -152,6 +152,7 @@ def main():
     arguments.add_argument("checkpoint")
     arguments.add_argument("--steps", type=int, default=4000)
     arguments.add_argument("--shares", type=int, nargs=len(NAMES), default=[30, 8, 26], help="images of each task in a batch")
+    arguments.add_argument("--late", type=float, default=0.72, help="part of the steps from which on most are not merged")
     arguments.add_argument("--processes", type=int, default=2)
     chosen = arguments.parse_args()
     if not os.path.exists(chosen.checkpoint) and not os.path.exists(chosen.checkpoint + ".stem"):

@@ -255,8 +255,9 @@ export class LivePipeline implements FlowDriver {
     this.cancels[part] = undefined;
     this.states.came(module, at);
     const { deadline } = open;
-    const dueBy = this.budgets.dueOf(part, flow, at);
-    const due = { dueBy, headStartUs: this.budgets.headStartUs(module) };
+    const due = { dueBy: 0, headStartUs: 0 };
+    this.budgets.tell(due, part, flow, at);
+    const { dueBy } = due;
     try {
       if (this.host.isDraining) throw drainingError();
       this.cancels[part] = this.runs.enter(module, open, frame, at, due, {
@@ -319,7 +320,7 @@ export class LivePipeline implements FlowDriver {
     this.cancels[part] = undefined;
     if (flow.isAwaited(part)) this.states.ended(module, outcome, cameAt, execStartAt, at);
     this.cells.partEnded(module, OUTCOMES[outcome]!);
-    this.budgets.left(part, flow, outcome === FINISHED ? at - execStartAt : 0);
+    this.budgets.left(part, flow, outcome === FINISHED ? at - execStartAt : 0, at);
     open.cause = cause;
     flow.ended(part, outcome, reason, at);
     open.cause = null;
@@ -331,7 +332,7 @@ export class LivePipeline implements FlowDriver {
     this.cancels[part]?.();
     this.cancels[part] = undefined;
     this.cells.partEnded(this.flow.moduleOf(part), "cancelled");
-    this.budgets.left(part, this.flow, 0);
+    this.budgets.left(part, this.flow, 0, at);
     this.flow.ended(part, DROPPED, DROP_CANCELLED, at);
   }
 

@@ -1,13 +1,13 @@
 import type { PipelineSpec, ServedModule, StepSpec } from "../../config/server/pipelines/served-pipeline.js";
 import { FAIL_CAUSES, FAIL_MODEL_ERROR } from "../../core/outcome.js";
 import { timeUs } from "../../core/time.js";
-import type { ModuleTimes } from "../../system/budget.js";
+import type { ModuleTimes, PartDue } from "../../system/budget.js";
 import { togetherUs } from "../../system/part-work.js";
 import type { Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Datatype } from "../../wire/tensors/tensor.js";
 import { bytesFromJson } from "../../wire/tensors/tensor-json.js";
-import type { InferCall, PartDue } from "../gateway.js";
+import type { InferCall } from "../gateway.js";
 import type { ModelTable } from "../models/model-table.js";
 import type { Entry } from "../requests/entry.js";
 import { type OpenRequest, WrongParts } from "./open-request.js";
