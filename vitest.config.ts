@@ -1,25 +1,26 @@
 import { defineConfig } from "vitest/config";
 
-/** What nothing in real time is asked of: side by side. */
-const VIRTUAL = [
-  ...["capacity", "config", "core", "measure", "planning", "policies", "reproduce", "scaling", "sim", "system"].map(
-    (room) => `src/${room}/**/*.test.ts`,
+const rooms = (top: string, names: string): string[] => names.split(" ").map((room) => `${top}/${room}/**/*.test.ts`);
+/** In virtual time, or with servers and models of which no times are asked: side by side. */
+const TIMELESS = [
+  ...rooms(
+    "src",
+    "bench/otas capacity cli config core measure planning policies reproduce scaling serve sim system wire worker",
   ),
-  "src/bench/otas/**/*.test.ts",
-  ...["contract", "golden", "property", "recorded", "sim", "virtual"].map((room) => `test/${room}/**/*.test.ts`),
+  ...rooms("test", "contract docs golden models property recorded sim virtual"),
 ];
 const limits = { testTimeout: 60_000, hookTimeout: 60_000, pool: "forks" as const };
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { ...limits, name: "virtual", include: VIRTUAL, maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      { test: { ...limits, name: "timeless", include: TIMELESS, maxWorkers: 2, sequence: { groupOrder: 0 } } },
       {
         test: {
           ...limits,
           name: "real time",
           include: ["src/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: VIRTUAL,
+          exclude: TIMELESS,
           // Two cores: these measure time, so files run one after another. Those of live servers and loads have two more tries: a machine
           // that stalls is not a broken promise, and a broken promise fails three times.
           fileParallelism: false,
