@@ -2,9 +2,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { LabelledImages } from "../serving/elastic/labelled-images.js";
 import type { QueryType } from "./elastic-workload.js";
 import { classifyAll, runLabelled, samplesOf } from "./labelled-load.js";
-import type { TestImages } from "./test-images.js";
 
 interface Asked {
   readonly task: string;
@@ -49,15 +49,10 @@ function refused(status: number, reason: string, response: ServerResponse): void
   response.end(JSON.stringify({ error: `said ${reason}`, reason }));
 }
 
-const images: TestImages = {
+const images: LabelledImages = {
   task: "shoes",
   labels: Uint8Array.from([0, 1, 2, 1]),
-  image: (index) => ({
-    name: "image",
-    datatype: "FP32",
-    shape: [1, 1, 1, 1],
-    data: new Uint8Array(Float32Array.of(index / 255).buffer),
-  }),
+  pixels: (index) => Float32Array.of(index / 255),
 };
 const TYPES: readonly QueryType[] = [
   { task: "shoes", sloMs: 2000, utility: 1 },

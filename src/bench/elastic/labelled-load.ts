@@ -13,10 +13,14 @@ import type { AnswerBody, Ticket } from "../../load/senders/sender.js";
 import { parseTarget } from "../../load/target.js";
 import { Histogram } from "../../measure/histogram.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
+import type { Tensor } from "../../wire/tensors/tensor.js";
 import type { RunCounts } from "../default/paired-runs.js";
+import type { LabelledImages } from "../serving/elastic/labelled-images.js";
 import { type Classified, classify, type Score, type ScoredQuery, scoreOf } from "./elastic-score.js";
 import type { Query, QueryType } from "./elastic-workload.js";
-import type { TestImages } from "./test-images.js";
+
+/** The model's tensor. */
+export const INPUT = "image";
 
 /** Beside what the client counted. */
 export type ElasticCounts = RunCounts & Score;
@@ -29,7 +33,7 @@ interface Sent extends Ticket {
 export interface LabelledRun {
   readonly types: readonly QueryType[];
   /** By type. */
-  readonly images: readonly TestImages[];
+  readonly images: readonly LabelledImages[];
   /** By type: what a query earns in expectation in time and at the best gamma. */
   readonly best: readonly number[];
   readonly queries: readonly Query[];
@@ -57,11 +61,16 @@ const senderTo = (url: string, sloMs: number, onAnswer: ConstructorParameters<ty
 const METADATA = { inputs: [], hasBinaryData: true };
 
 /** Every image of a task as a query of one type. */
-export const samplesOf = (images: TestImages, { task, sloMs, utility }: QueryType): Sample[] =>
+export const samplesOf = (images: LabelledImages, { task, sloMs, utility }: QueryType): Sample[] =>
   Array.from(images.labels, (_, index) => ({
-    tensors: [images.image(index)],
+    tensors: [imageTensor(images.pixels(index))],
     parameters: { task, utility, timeout: sloMs * 1000 },
   }));
+
+function imageTensor(pixels: Float32Array): Tensor {
+  const side = Math.sqrt(pixels.length);
+  return { name: INPUT, datatype: "FP32", shape: [1, 1, side, side], data: new Uint8Array(pixels.buffer) };
+}
 
 /** Open loop. @param samples by type, then by image. */
 export async function runLabelled(
@@ -161,7 +170,7 @@ async function drained(outstanding: ReadonlySet<Ticket>, limitMs: number): Promi
  */
 export async function classifyAll(
   url: string,
-  images: TestImages,
+  images: LabelledImages,
   type: QueryType,
   concurrency: number,
 ): Promise<(Classified | string)[]> {

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { interpolateTable, type ModelProfile, profileAt } from "../../serve/models/model-profile.js";
 import { ServingError } from "../../wire/serving-error.js";
+import { type LabelledImages, readLabelledImages } from "../serving/elastic/labelled-images.js";
 import { temporaryFolder } from "../serving/identity-repository.js";
 import { measureProfile } from "../serving/measured-profile.js";
 import { type ModelSource, sourceOf } from "../serving/policy-models.js";
@@ -23,8 +24,7 @@ import {
   queryTypes,
   stretchOf,
 } from "./elastic-workload.js";
-import { classifyAll, type ElasticCounts, runLabelled, samplesOf } from "./labelled-load.js";
-import { readTestImages, type TestImages } from "./test-images.js";
+import { classifyAll, type ElasticCounts, INPUT, runLabelled, samplesOf } from "./labelled-load.js";
 
 /** Share of a task's test images that are right, by task and gamma. */
 export type Accuracy = Readonly<Record<string, Readonly<Record<string, number>>>>;
@@ -65,7 +65,6 @@ const CONCURRENCY = 16;
 const SLACK_MS = 30_000;
 /** Of a contender that is warmed up. */
 const WARM_IMAGES = 64;
-const INPUT = "image";
 
 export const gammasOf = ({ settings }: ModelSource): number[] => (settings.elastic as { gammas: number[] }).gammas;
 
@@ -94,7 +93,7 @@ export async function serveElastic(options: ServeElasticOptions): Promise<Served
         `http://127.0.0.1:${server.httpPort}/v2/models/${groupOf(each)}`;
       const side = await sideOf(urlOf(served[0]!));
       const images = (await tasksOf(server.httpPort, served[0]!)).map((task) =>
-        readTestImages(model, task, INPUT, side),
+        readLabelledImages(path.join(model, "images"), task, side),
       );
       const accuracy = known.accuracy ?? (await accuracyOf(byGamma, images, urlOf, note));
       await Promise.all(contenders.map((contender) => warm(urlOf(contender), images[0]!, longestMs)));
@@ -160,7 +159,7 @@ const getJson = async <T>(url: string): Promise<T> => (await (await fetch(url)).
 /** Every test image once with every gamma. @param byGamma a contender of each. */
 async function accuracyOf(
   byGamma: readonly ElasticContender[],
-  images: readonly TestImages[],
+  images: readonly LabelledImages[],
   urlOf: (contender: ElasticContender) => string,
   note: (text: string) => void,
 ): Promise<Accuracy> {
@@ -188,7 +187,7 @@ async function accuracyOf(
 }
 
 /** The first batches of a worker take longer than any other; whether they are in time is all one. */
-async function warm(url: string, images: TestImages, sloMs: number): Promise<void> {
+async function warm(url: string, images: LabelledImages, sloMs: number): Promise<void> {
   const some = { ...images, labels: images.labels.subarray(0, WARM_IMAGES) };
   await classifyAll(url, some, { task: images.task, sloMs, utility: 1 }, CONCURRENCY);
 }

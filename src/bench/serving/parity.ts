@@ -28,6 +28,7 @@ import { linearTable } from "../../core/latency/latency.js";
 import { DROP_CANCELLED, DROPPED, FINISHED } from "../../core/outcome.js";
 import type { NetworkDelays } from "../../core/policy.js";
 import { durationUs } from "../../core/time.js";
+import { median } from "../../measure/statistics.js";
 import { decodeWindow, LIVE_DEFAULT, LIVE_DEFAULTS } from "../../policies/live.js";
 import { groupPolicy } from "../../policies/registry.js";
 import { simulateBadRates } from "../../sim/simulate.js";
@@ -338,7 +339,7 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
   }
   arrivals.sort((x, y) => x.at - y.at);
   const scenario: ExpandedScenario = {
-    ...scenarioOf(setting, rateRps, { ...network, responseUs: network.responseUs + median(doors) }),
+    ...scenarioOf(setting, rateRps, { ...network, responseUs: network.responseUs + middle(doors) }),
     durationUs: durationUs(until - from + 1),
     arrivals: {
       kind: "replay",
@@ -361,9 +362,9 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
     live_bad_all: sum(counted.map(({ bad }) => bad)) / arrivedAll,
     simulated_bad_all:
       sum(simulated.badRates.map((rate, model) => rate * simulated.arrived[model]!)) / sum(simulated.arrived),
-    start_lag_us_p50: median(startLags),
-    finish_lag_us_p50: median(finishLags),
-    door_us_p50: median(doors),
+    start_lag_us_p50: middle(startLags),
+    finish_lag_us_p50: middle(finishLags),
+    door_us_p50: middle(doors),
     planned_control_us: network.controlUs,
     planned_response_us: network.responseUs,
     replay_identical: replayed.difference === null,
@@ -372,10 +373,8 @@ function comparePoint(setting: ParitySetting, log: EventLog, rateRps: number, is
   };
 }
 
-function median(values: number[]): number {
-  if (values.length === 0) return 0;
-  return values.sort((a, b) => a - b)[values.length >> 1]!;
-}
+/** 0: nothing was measured. */
+const middle = (values: readonly number[]): number => (values.length === 0 ? 0 : median(values));
 
 /** Log-linear between the two points around 1 %: bad rates grow about exponentially there. */
 function crossing(points: readonly ParityPoint[], badOf: (point: ParityPoint) => number): number | null {

@@ -1,4 +1,5 @@
 import { type TaskLatency, type TaskSpec, variantOf } from "../../config/elastic.js";
+import { median } from "../../measure/statistics.js";
 import { type Clock, pause } from "../../wire/clock/clock.js";
 import type { ServedModel } from "../models/served-model.js";
 import type { WorkerPool } from "../workers/worker-pool.js";
@@ -60,7 +61,9 @@ export class TaskProfiler {
         times.set(count, [...(times.get(count) ?? []), result.us]);
       }
       accuracy[gamma] = right / task.images;
-      latencyUs[gamma] = Object.fromEntries([...times].map(([size, us]) => [size, Math.max(1, median(us))]));
+      latencyUs[gamma] = Object.fromEntries(
+        [...times].map(([size, us]) => [size, Math.max(1, Math.round(median(us)))]),
+      );
     }
     return { accuracy, latencyUs };
   }
@@ -90,9 +93,4 @@ export class TaskProfiler {
       await pause(this.clock, LOOK_US);
     }
   }
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[sorted.length >> 1]!;
 }

@@ -1,13 +1,13 @@
 /** An elastic model's folder opened in this process: the graph with its tasks as a worker runs them, and images of each. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { gunzipSync } from "node:zlib";
 import { type ElasticSpec, HEAD_FILE, LOGITS, promptsFile, variantOf } from "../../../config/elastic.js";
 import { readModel } from "../../../serve/repository/model-reader.js";
 import { BoundTasks } from "../../../worker/onnx/bound-tasks.js";
 import { ort } from "../../../worker/onnx/onnx-runtime.js";
 import { type ElasticTask, elasticReference } from "./elastic-reference.js";
 import { type ElasticGeometry, type ElasticWeights, floats, weightsInModel } from "./elastic-weights.js";
+import { readLabelledImages } from "./labelled-images.js";
 
 type Session = Awaited<ReturnType<typeof ort.InferenceSession.create>>;
 
@@ -83,17 +83,10 @@ export class ElasticFolder {
     return elasticReference(this.geometry, this.weights, pixels, task, { r: Math.max(0, -gamma), ...prompts });
   }
 
-  /** The first images of a task. @param from a folder with NAME.bin or NAME.bin.gz: uint8; and NAME.labels.bin: a byte each. */
+  /** The first images of a task. @param from a folder as of readLabelledImages. */
   images(task: string, count: number, from = path.join(this.folder, "images")): TaskImage[] {
-    const size = this.geometry.side ** 2;
-    const file = path.join(from, `${task}.bin`);
-    const bytes = existsSync(file) ? readFileSync(file) : gunzipSync(readFileSync(`${file}.gz`));
-    const labels = readFileSync(path.join(from, `${task}.labels.bin`));
-    return Array.from(labels.subarray(0, count), (label, at) => ({
-      task,
-      label,
-      pixels: Float32Array.from(bytes.subarray(at * size, (at + 1) * size), (value) => value / 255),
-    }));
+    const { labels, pixels } = readLabelledImages(from, task, this.geometry.side);
+    return Array.from(labels.subarray(0, count), (label, at) => ({ task, label, pixels: pixels(at) }));
   }
 }
 
