@@ -110,6 +110,8 @@ export interface TaskStatus {
   readonly version: number;
   /** That is being profiled; 0: none is. */
   readonly profilingVersion: number;
+  /** How far that is: images run, of how many over all gammas; null: none is. */
+  readonly profiling: { readonly done: number; readonly of: number; readonly leftS: number | null } | null;
   readonly classes: readonly string[];
   readonly utility: number;
   /** 0: the model's. */

@@ -258,6 +258,7 @@ export class FakeGateway implements Gateway {
         reason: "",
         version: 0,
         profilingVersion: 1,
+        profiling: null,
         gammas,
         classes,
       } as const;

@@ -91,17 +91,21 @@ const names = (...all: string[]): Partial<Tensor> => ({
 
 const { width, layers, side } = TINY;
 const BAD: readonly [what: string, tensors: readonly Tensor[], text: string, parameters?: object][] = [
-  ["no tensors", [], "tensor 'classes' must be given; were none"],
-  ["no head", without("head"), "tensor 'head' must be given; were classes, bias, prompts_2, prompts_4, images, labels"],
-  ["no bias", without("bias"), "tensor 'bias' must be given"],
-  ["no prompts for a gamma", without("prompts_4"), "tensor 'prompts_4' must be given"],
-  ["no images", without("images"), "tensor 'images' must be given"],
-  ["no labels", without("labels"), "tensor 'labels' must be given"],
+  ["no tensors", [], "tensor 'classes' must be given, BYTES [classes]; were none"],
+  [
+    "no head",
+    without("head"),
+    "tensor 'head' must be given, FP32 [16, classes]; were classes, bias, prompts_2, prompts_4, images, labels",
+  ],
+  ["no bias", without("bias"), "tensor 'bias' must be given, FP32 [classes]"],
+  ["no prompts for a gamma", without("prompts_4"), `tensor 'prompts_4' must be given, FP32 [${layers}, 4, ${width}]`],
+  ["no images", without("images"), `tensor 'images' must be given, FP32 [n, 1, ${side}, ${side}]`],
+  ["no labels", without("labels"), "tensor 'labels' must be given, INT64 [n]"],
   ["a tensor of another kind", [...RIGHT, { ...RIGHT[1]!, name: "tail" }], "tensor 'tail' is none of a task's"],
   [
     "prompts for a gamma that is not served",
     [...RIGHT, { ...RIGHT[1]!, name: "prompts_3" }],
-    "tensor 'prompts_3' is none of a task's",
+    "tensor 'prompts_3' is none of a task's, which are classes, head, bias, prompts_2, prompts_4, images, labels",
   ],
   ["a tensor twice", [...RIGHT, RIGHT[1]!], "tensor 'head' must be given once; was twice"],
   [
@@ -217,8 +221,14 @@ const BAD: readonly [what: string, tensors: readonly Tensor[], text: string, par
   [
     "an SLO past the largest timeout",
     RIGHT,
-    "parameter 'slo_ms' must be a number in (0, 60000]; was 60001",
+    "parameter 'slo_ms' must be a number in [1, 60000]; was 60001",
     { slo_ms: 60_001 },
+  ],
+  [
+    "an SLO that nothing keeps",
+    RIGHT,
+    "parameter 'slo_ms' must be a number in [1, 60000]; was 0.001",
+    { slo_ms: 0.001 },
   ],
   ["a setting that there is not", RIGHT, "parameter 'priority' is none of utility, slo_ms; was 1", { priority: 1 }],
 ];
@@ -249,6 +259,11 @@ describe("registrations", () => {
     });
     const headers = { "inference-header-content-length": String(short.length) };
     expect((await post(url, `${short}1234`, headers)).json.error).toContain("only 4 bytes of binary data are left");
+    const classes = (data: unknown): string =>
+      JSON.stringify({ inputs: [{ name: "classes", datatype: "BYTES", shape: [2], data }] });
+    for (const body of [classes(["a", null]), classes([1, 2]), classes(["a"]), "{", "{}"])
+      expect((await post(url, body)).json.reason).toBe("task");
+    expect((await fetch(`${running.httpUrl}${TASKS}/-a`)).status).toBe(400);
     expect((await post(`${TASKS}/..%2Fbags`, JSON.stringify({ inputs: [] }))).status).toBe(400);
   });
 
@@ -308,9 +323,74 @@ describe("queries", () => {
     expect([answer.status, answer.json.error]).toEqual([status, expect.stringContaining(text)]);
   });
 
+  test("a gamma, which its policy decides", async () => {
+    expect(await query({ task: "letters", gamma: 4 })).toMatchObject({
+      status: 400,
+      json: {
+        reason: "task",
+        error:
+          "parameter 'gamma' must be absent for model 'vit': its policy chooses one for each batch, or elastic.gamma holds; was 4",
+      },
+    });
+  });
+
+  test("pixels that lead to logits that are no numbers: the input is named", async () => {
+    const pixels = (value: number): Buffer => {
+      const values = new Float32Array(side * side).fill(0.5);
+      values[3] = value;
+      return Buffer.from(values.buffer);
+    };
+    for (const [value, text] of [
+      [Number.NaN, "element 3 of input 'image' is NaN, which leads to it"],
+      [-3e38, "the furthest from 0 is -3e+38, element 3 of 'image'"],
+    ] as const) {
+      const data = pixels(value);
+      const inputs = [
+        {
+          name: "image",
+          datatype: "FP32",
+          shape: [1, 1, side, side],
+          parameters: { binary_data_size: data.byteLength },
+        },
+      ];
+      const header = JSON.stringify({ inputs, parameters: { task: "letters" } });
+      const answer = await fetch(`${running.httpUrl}/v2/models/vit/infer`, {
+        method: "POST",
+        headers: { "inference-header-content-length": String(header.length) },
+        body: new Uint8Array(Buffer.concat([Buffer.from(header), data])),
+      });
+      const { error } = (await answer.json()) as { error: string };
+      expect([answer.status, error]).toEqual([400, expect.stringContaining("output 'logits'")]);
+      // JSON and text have float32 as the nearest double.
+      expect(error.replace(/-2\.99\d+e\+38|-3\.0\d+e\+38/, "-3e+38")).toContain(text);
+    }
+  });
+
   test("an image of another size", async () => {
     expect((await query({ task: "letters" }, 8)).json.error).toContain("image");
   });
+});
+
+test("a head of huge numbers is rejected, with the gamma and what of it may have led there", async () => {
+  const huge = new Float32Array(width * 4).fill(3e38);
+  await running.server.tasks.register("vit", "huge", {
+    tensors: with_("head", { data: new Uint8Array(huge.buffer) }),
+    parameters: {},
+  });
+  for (;;) {
+    const { state, reason, profiling } = running.server.tasks.get("vit", "huge");
+    if (state === "PROFILING") {
+      expect(profiling).toMatchObject({ of: COUNT * GAMMAS.length });
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      continue;
+    }
+    expect([state, profiling]).toEqual(["UNAVAILABLE", null]);
+    expect(reason).toMatch(
+      /^output 'logits' must hold finite numbers at every gamma; has (NaN|-?Infinity) at gamma -4, to which the task's head, bias or images lead$/,
+    );
+    break;
+  }
+  await running.server.tasks.remove("vit", "huge");
 });
 
 test("and nothing is left of them: what was served is, nothing else is stored", async () => {

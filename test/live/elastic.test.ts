@@ -182,6 +182,7 @@ test("a task is registered over HTTP: stored whole, profiled, and served only th
     state: "PROFILING",
     profiling_version: 1,
     utility: 3,
+    profiling: { of: 20 * GAMMAS.length },
   });
   const early = await query("vit", 0, { task: "bags" });
   expect([200, 503]).toContain(early.status);
@@ -239,6 +240,7 @@ test("over gRPC: registered, listed, got, deleted; what names it afterwards is r
   const accepted = await unary<ModelInferRequest, Task>(client.registerTask, client, request);
   expect(accepted.error).toBeNull();
   expect(accepted.response).toMatchObject({ modelName: "vit", name: "hats", state: "PROFILING", profilingVersion: 1n });
+  expect(accepted.response.profiling).toMatchObject({ of: 80n });
   await untilSettled("hats");
   const named = { modelName: "vit", name: "hats" };
   const got = await unary<object, Task>(client.getTask, client, named);
@@ -252,6 +254,11 @@ test("over gRPC: registered, listed, got, deleted; what names it afterwards is r
     expect((await unary<object, Task>(method, client, named)).error).toMatchObject({
       code: 5,
       details: "model 'vit' has no task 'hats'; it has bags, letters, shoes",
+    });
+  for (const method of [client.getTask, client.deleteTask])
+    expect((await unary<object, Task>(method, client, { modelName: "vit", name: ".." })).error).toMatchObject({
+      code: 3,
+      details: expect.stringContaining("name of a task must be 1 to 64 letters"),
     });
   const { status, json } = await query("vit", 0, { task: "hats" });
   expect([status, json.reason]).toEqual([404, "unknown-task"]);
@@ -308,8 +315,8 @@ test("a task that is wrong too often is rejected with the reason, and nothing of
   expect(rejected).toMatchObject({ state: "UNAVAILABLE", version: 0, reason });
   const { status, json } = await query("strict", 0, { task: "caps" });
   expect([status, json.error]).toEqual([404, `task 'caps' of model 'strict' is not served: ${reason}`]);
-  await register(caps, labels, {}, "strict");
-  expect(await untilSettled("caps", "strict")).toMatchObject({ state: "READY", version: 1 });
+  expect((await register(caps, labels, {}, "strict")).json).toMatchObject({ profiling_version: 2 });
+  expect(await untilSettled("caps", "strict")).toMatchObject({ state: "READY", version: 2 });
 });
 
 test("while tasks come, change and go, every query of others is answered as if nothing happened", async () => {

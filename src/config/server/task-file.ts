@@ -11,6 +11,9 @@ const NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
 export const TASK_NAME_BOUND = "1 to 64 letters, digits, '._-', the first no '.' or '-'";
 export const isTaskName = (name: unknown): name is string => typeof name === "string" && NAME.test(name);
 
+/** A promise that no model keeps: every query of it would be late. */
+export const TASK_SLO_MS_MIN = 1;
+
 const CLASS_CHARS_MAX = 256;
 
 const taskFileSchema = z.strictObject({
@@ -24,7 +27,7 @@ const taskFileSchema = z.strictObject({
     .describe("What a right answer in time is worth where a request does not say."),
   slo_ms: z
     .number()
-    .positive()
+    .min(TASK_SLO_MS_MIN)
     .max(86_400_000)
     .optional()
     .describe("The promise to its requests; default the model's."),

@@ -1,11 +1,12 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { drawnTask, GAMMAS, putModel, putTask } from "../../../test/support/elastic-repository.js";
 import type { ModelSpec } from "../../config/model.js";
 import { readModel } from "../repository/model-reader.js";
-import { readTasks } from "./task-folders.js";
+import { newestNumber, readTasks } from "./task-folders.js";
+import { pruneVersions, removeUnserved } from "./task-store.js";
 
 let repository: string;
 let folder: string;
@@ -47,6 +48,74 @@ test("a task is read: what is in the folder is version 1, and the newest that is
   const { tasks, problems } = readTasks(spec);
   expect(problems.size).toBe(0);
   expect(tasks[0]).toMatchObject({ candidate: { version: 2, accuracy: null, images: 2 }, profiled: { version: 1 } });
+});
+
+describe("registrations that were not profiled", () => {
+  const registered = (version: number): string => {
+    const next = path.join(folder, "tasks", "bags", String(version));
+    mkdirSync(next, { recursive: true });
+    for (const [name, bytes] of [
+      ["head.bin", 4 * 17 * 4],
+      ["prompts-2.bin", 4 * 96],
+      ["prompts-4.bin", 4 * 192],
+      ["images.bin", 2 * 16 * 16 * 4],
+      ["labels.bin", 8],
+    ] as const)
+      writeFileSync(path.join(next, name), new Uint8Array(bytes));
+    const description = { name: "bags", model_version: spec.version, classes: task.classes, images: 2 };
+    writeFileSync(path.join(next, "task.json"), JSON.stringify(description));
+    return next;
+  };
+  const given = (newest: unknown): void =>
+    writeFileSync(path.join(folder, "tasks", "bags", "versions.json"), JSON.stringify({ newest }));
+  const left = (): string[] => readdirSync(path.join(folder, "tasks", "bags")).filter((name) => /^\d/.test(name));
+
+  test("of several the newest waits, and the others go", async () => {
+    putTask(folder, task);
+    for (const version of [2, 3, 4]) registered(version);
+    expect(readTasks(spec).tasks).toMatchObject([{ candidate: { version: 4 }, profiled: { version: 1 } }]);
+    await removeUnserved(spec, "bags", () => false);
+    expect(left()).toEqual(["4"]);
+  });
+
+  test("one that a rejected one superseded never is a candidate, and its number is not given again", async () => {
+    putTask(folder, task);
+    registered(2);
+    given(3);
+    expect(readTasks(spec).tasks).toMatchObject([{ candidate: null, profiled: { version: 1 } }]);
+    expect(newestNumber(spec, "bags")).toBe(3);
+    await removeUnserved(spec, "bags", () => false);
+    expect([left(), newestNumber(spec, "bags")]).toEqual([[], 3]);
+  });
+
+  test("where nothing else is there, no task is, and its folder goes", async () => {
+    registered(1);
+    given(2);
+    const { tasks, problems } = readTasks(spec);
+    expect([tasks, problems.size]).toEqual([[], 0]);
+    await removeUnserved(spec, "bags", () => false);
+    expect(readTasks(spec).names).toEqual([]);
+  });
+
+  test("the version that was served before stays, however many numbers lie between", async () => {
+    const accurate = (version: number): void => {
+      const file = path.join(registered(version), "task.json");
+      const accuracy = Object.fromEntries(GAMMAS.map((gamma) => [gamma, 0.5]));
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), accuracy }));
+    };
+    accurate(1);
+    accurate(2);
+    registered(3);
+    accurate(5);
+    await pruneVersions(spec, readTasks(spec).tasks[0]!.profiled!, () => false);
+    expect(left()).toEqual(["2", "5"]);
+  });
+
+  test.each([["2"], [null], [-1], [1.5], [{}]])("a number that is none says nothing: %j", (newest) => {
+    registered(2);
+    given(newest);
+    expect(newestNumber(spec, "bags")).toBe(2);
+  });
 });
 
 describe("a task that is wrong is not served, and says where and why; the others are", () => {

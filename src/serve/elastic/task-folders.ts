@@ -1,8 +1,8 @@
 /**
  * Tasks on disk: `tasks/NAME/` holds task.json and the weights, or such folders by version, `tasks/NAME/2/`. What lies in
- * tasks/NAME itself is version 1.
+ * tasks/NAME itself is version 1. `versions.json` has the newest number that was given to a registration.
  */
-import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
 import path from "node:path";
 import {
   type ElasticSpec,
@@ -21,6 +21,7 @@ import { insideOf, isFile, isFolder } from "../repository/model-location.js";
 import { readSmall } from "../repository/model-reader.js";
 
 export const TASK_FILE = "task.json";
+export const NUMBERS_FILE = "versions.json";
 const VERSION = /^[1-9]\d{0,8}$/;
 /** Folders that are looked at; more are a mistake. */
 const FOLDERS_MAX = 4096;
@@ -37,6 +38,8 @@ export interface StoredTask {
 }
 
 interface StoredTasks {
+  /** Of all folders. */
+  readonly names: readonly string[];
   readonly tasks: readonly StoredTask[];
   /** What is wrong with those that cannot be served, by name. */
   readonly problems: ReadonlyMap<string, string>;
@@ -49,39 +52,81 @@ export function readTasks(spec: ModelSpec): StoredTasks {
     ? readdirSync(root)
         .filter((name) => !name.startsWith("."))
         .sort()
+        .slice(0, FOLDERS_MAX)
+        .filter((name) => isFolder(path.join(root, name)))
     : [];
   const tasks: StoredTask[] = [];
   const problems = new Map<string, string>();
-  for (const name of names.slice(0, FOLDERS_MAX)) {
-    if (!isFolder(path.join(root, name))) continue;
+  for (const name of names) {
     try {
       if (tasks.length === spec.elastic!.tasksMax)
         throw new ServingError(
           "resource-exhausted",
           `elastic.tasks_max: must be at least ${tasks.length + 1}; was ${tasks.length}`,
         );
-      tasks.push(readTask(spec, name));
+      const task = readTask(spec, name);
+      if (task !== null) tasks.push(task);
     } catch (error) {
       problems.set(name, (error as Error).message);
     }
   }
-  return { tasks, problems };
+  return { names, tasks, problems };
 }
 
-/** @throws ServingError, ModelFileError: what is wrong with its newest version. */
-function readTask(spec: ModelSpec, name: string): StoredTask {
+/**
+ * Of registrations that were not profiled only the newest of all that there were is one: others were superseded or rejected.
+ *
+ * @returns null: nothing but such is there. @throws ServingError, ModelFileError: what is wrong with its newest version.
+ */
+function readTask(spec: ModelSpec, name: string): StoredTask | null {
   if (!isTaskName(name))
     throw new ServingError("invalid-argument", `name of a task must be ${TASK_NAME_BOUND}; was ${name}`);
+  const versions = versionsOf(spec, name);
+  const newest = newestNumber(spec, name);
+  if (newest === 0)
+    throw new ServingError(
+      "invalid-argument",
+      `${shownOf(spec, path.join(tasksFolder(spec), name))}: must hold ${TASK_FILE}, or a folder of a version that does; has neither`,
+    );
   let candidate: TaskSpec | null = null;
-  for (const { version, folder } of versionsOf(spec, name).toReversed()) {
+  for (const { version, folder } of versions.toReversed()) {
+    if (version < newest && isUnserved(spec, name, folder)) continue;
     const task = readVersion(spec, { name, version, folder, model: spec });
     if (task.accuracy !== null) return { profiled: task, candidate };
     candidate ??= task;
   }
-  return { profiled: null, candidate };
+  return candidate === null ? null : { profiled: null, candidate };
 }
 
-/** Ascending, at least one. */
+/** The largest number that a version has or had; 0: none had. */
+export function newestNumber(spec: ModelSpec, name: string): number {
+  const own = path.join(tasksFolder(spec), name);
+  if (!isFolder(own)) return 0;
+  return Math.max(0, ...versionsOf(spec, name).map(({ version }) => version), givenNumber(own));
+}
+
+/** A file that cannot be read says nothing. */
+function givenNumber(own: string): number {
+  try {
+    const { newest } = JSON.parse(readFileSync(path.join(own, NUMBERS_FILE), "utf8")) as { newest?: unknown };
+    return typeof newest === "number" && VERSION.test(String(newest)) ? newest : 0;
+  } catch {
+    return 0;
+  }
+}
+
+/** A registration that was never profiled. What its owner put there is none, nor is what cannot be read. */
+export function isUnserved(spec: ModelSpec, name: string, folder: string): boolean {
+  if (folder === path.join(tasksFolder(spec), name)) return false;
+  try {
+    const description = JSON.parse(readFileSync(path.join(folder, TASK_FILE), "utf8")) as object;
+    return Object.hasOwn(description, "model_version") && !Object.hasOwn(description, "accuracy");
+  } catch {
+    return false;
+  }
+}
+
+/** Ascending. */
 export function versionsOf(spec: ModelSpec, name: string): readonly { version: number; folder: string }[] {
   const folder = path.join(tasksFolder(spec), name);
   const numbered = readdirSync(folder).filter((entry) => VERSION.test(entry) && isFolder(path.join(folder, entry)));
@@ -94,11 +139,6 @@ export function versionsOf(spec: ModelSpec, name: string): readonly { version: n
       );
     versions.push({ version: 1, folder });
   }
-  if (versions.length === 0)
-    throw new ServingError(
-      "invalid-argument",
-      `${shownOf(spec, folder)}: must hold ${TASK_FILE}, or a folder of a version that does; has neither`,
-    );
   return versions.sort((a, b) => a.version - b.version);
 }
 

@@ -5,14 +5,15 @@ import { ServingError } from "../../wire/serving-error.js";
 import type { TaskRegistration } from "../gateway.js";
 import type { TaskSource } from "../models/model-table.js";
 import type { ServedModel } from "../models/served-model.js";
+import { ProfilingProgress } from "../models/tasks/profiling-progress.js";
 import { TaskTable, type TaskView } from "../models/tasks/task-table.js";
 import type { Log } from "../observation/log.js";
 import { Turnstile } from "../workers/seats/turnstile.js";
 import type { WorkerPool } from "../workers/worker-pool.js";
-import { readTasks } from "./task-folders.js";
+import { newestNumber, readTasks } from "./task-folders.js";
 import { ProfilingGivenUp, TaskProfiler } from "./task-profiler.js";
-import { readRegistration } from "./task-registration.js";
-import { nextVersion, pruneVersions, removeTask, removeVersion, saveTask, saveTaskProfile } from "./task-store.js";
+import { checkTaskName, readRegistration } from "./task-registration.js";
+import { pruneVersions, removeTask, removeUnserved, saveTask, saveTaskProfile } from "./task-store.js";
 
 export interface TaskKeeperOptions {
   readonly pool: WorkerPool;
@@ -31,7 +32,7 @@ const RETRY_US = 2_000_000;
 /**
  * The tasks of all elastic models: from disk to the workers, from clients to disk, and profiled on the way.
  *
- * registered -> stored -> profiling -> served; or rejected, with a reason, and gone from disk. Deleted: no request may name it, what
+ * registered -> stored -> profiling -> served; or rejected, with a reason, or superseded by a newer one, and gone from disk. Deleted: no request may name it, what
  * waits with it fails, and when nothing holds it workers forget it and its files go.
  */
 export class TaskKeeper implements TaskSource {
@@ -39,6 +40,8 @@ export class TaskKeeper implements TaskSource {
   private readonly profiler: TaskProfiler;
   /** One task is profiled at a time. */
   private readonly turnstile = new Turnstile();
+  /** One version is put on disk or taken from it at a time: a folder that goes because it is empty stays so. */
+  private readonly files = new Turnstile();
   /** Names of tasks that are being registered or deleted, by model. */
   private readonly busy = new Set<string>();
   private candidates = 0;
@@ -54,22 +57,25 @@ export class TaskKeeper implements TaskSource {
   async open(spec: ModelSpec): Promise<TaskTable> {
     const { pool, log } = this.options;
     const table = new TaskTable(spec.name, spec.elastic!);
-    const { tasks, problems } = readTasks(spec);
+    const { names, tasks, problems } = readTasks(spec);
     const kinds = tasks.flatMap(({ profiled }) => (profiled === null ? [] : [table.add(profiled)]));
     if (kinds.length > 0) await pool.bindTasks(spec, table.bindings);
     for (const kind of kinds) table.serve(kind);
-    for (const { candidate } of tasks) if (candidate !== null) table.candidate(candidate);
+    for (const { candidate } of tasks)
+      if (candidate !== null) table.candidate(candidate, this.progressOf(candidate, spec));
     for (const [task, reason] of problems) {
       log.warn({ model: spec.name, task, because: reason }, "a task cannot be served");
       table.reject(task, reason);
     }
+    // Where a server ended before it had taken them from disk.
+    for (const name of names) await this.removeUnserved(spec, table, name);
     return table;
   }
 
   begin(model: ServedModel): void {
     const { tasks } = model;
     if (tasks === null) return;
-    for (const { candidate } of tasks.view()) if (candidate !== null) this.profileBeside(model, candidate, false);
+    for (const { candidate } of tasks.view()) if (candidate !== null) this.profileBeside(model, candidate);
   }
 
   /** The server ends, and its workers: what is not profiled is when it is started again. */
@@ -89,7 +95,9 @@ export class TaskKeeper implements TaskSource {
 
   /** @throws ServingError not-found */
   view(model: ServedModel, name: string): TaskView {
-    return this.tableOf(model).viewOf(name);
+    const table = this.tableOf(model);
+    if (!table.has(name)) checkTaskName(name);
+    return table.viewOf(name);
   }
 
   /**
@@ -117,9 +125,14 @@ export class TaskKeeper implements TaskSource {
     return this.alone(model, name, async () => {
       const { spec } = model;
       const draft = await readRegistration(spec, name, registration, () => pause(this.options.clock, 0));
-      const task = await saveTask(spec, draft, nextVersion(spec, name));
-      table.candidate(task);
-      this.profileBeside(model, task, true);
+      const task = await this.files.pass(() =>
+        saveTask(spec, draft, 1 + Math.max(newestNumber(spec, name), table.newestOf(name))),
+      );
+      const superseded = table.candidateOf(name);
+      table.candidate(task, this.progressOf(task, spec));
+      if (superseded !== null && this.current?.task === superseded) await this.current.ended;
+      await this.removeUnserved(spec, table, name);
+      this.profileBeside(model, task);
       return table.viewOf(name);
     });
   }
@@ -131,7 +144,7 @@ export class TaskKeeper implements TaskSource {
    */
   async remove(model: ServedModel, name: string): Promise<TaskView> {
     const table = this.changeable(model);
-    const view = table.viewOf(name);
+    const view = this.view(model, name);
     return this.alone(model, name, async () => {
       const { spec } = model;
       const kind = table.remove(name);
@@ -143,6 +156,10 @@ export class TaskKeeper implements TaskSource {
       this.options.log.info({ model: spec.name, task: name }, "a task was deleted");
       return view;
     });
+  }
+
+  private progressOf({ images }: TaskSpec, { elastic }: ModelSpec): ProfilingProgress {
+    return new ProfilingProgress(this.options.clock, images * elastic!.gammas.length);
   }
 
   private tableOf({ spec, tasks }: ServedModel): TaskTable {
@@ -191,8 +208,7 @@ export class TaskKeeper implements TaskSource {
     }
   }
 
-  /** @param isRegistered by request: where it is rejected its files go. */
-  private profileBeside(model: ServedModel, task: TaskSpec, isRegistered: boolean, attempt = 1): void {
+  private profileBeside(model: ServedModel, task: TaskSpec, attempt = 1): void {
     this.candidates++;
     this.turnstile
       .pass(() => {
@@ -202,23 +218,17 @@ export class TaskKeeper implements TaskSource {
       })
       .catch((error: unknown) => {
         if (error instanceof ProfilingGivenUp || this.isStopped) return;
-        if (ServingError.from(error).code !== "unavailable") return this.rejected(model, task, error, isRegistered);
-        return this.profileAgain(model, task, error, isRegistered, attempt);
+        if (ServingError.from(error).code !== "unavailable") return this.rejected(model, task, error);
+        return this.profileAgain(model, task, error, attempt);
       })
       .finally(() => this.candidates--);
   }
 
   /** A worker ended, which says nothing of the task: it stays on disk, whatever becomes of it now. */
-  private async profileAgain(
-    model: ServedModel,
-    task: TaskSpec,
-    thrown: unknown,
-    isRegistered: boolean,
-    attempt: number,
-  ): Promise<void> {
+  private async profileAgain(model: ServedModel, task: TaskSpec, thrown: unknown, attempt: number): Promise<void> {
     if (attempt < ATTEMPTS) {
       await pause(this.options.clock, RETRY_US);
-      if (!this.isStopped) this.profileBeside(model, task, isRegistered, attempt + 1);
+      if (!this.isStopped) this.profileBeside(model, task, attempt + 1);
       return;
     }
     const { message } = ServingError.from(thrown);
@@ -234,10 +244,11 @@ export class TaskKeeper implements TaskSource {
     const table = tasks!;
     const isWanted = (): boolean => !this.isStopped && !model.isLeaving && table.candidateOf(task.name) === task;
     if (!isWanted()) throw new ProfilingGivenUp("it is not wanted any more");
+    const progress = table.viewOf(task.name).progress!;
     const kind = table.add(task);
     try {
       await this.options.pool.bindTasks(spec, table.bindings);
-      const { accuracy, latencyUs } = await this.profiler.profile(model, kind, task, isWanted);
+      const { accuracy, latencyUs } = await this.profiler.profile(model, kind, task, progress, isWanted);
       if (!isWanted()) throw new ProfilingGivenUp("it is not wanted any more");
       const { accuracyMin, gammas } = table.elastic;
       if (accuracy[0]! < accuracyMin)
@@ -266,8 +277,7 @@ export class TaskKeeper implements TaskSource {
     try {
       await table.unheld(name);
       await this.forget(model, table);
-      const inUse = new Set(table.bindings.map(({ folder }) => folder));
-      await pruneVersions(spec, task, (folder) => inUse.has(folder));
+      await this.files.pass(() => pruneVersions(spec, task, isBound(table)));
     } catch (error) {
       this.options.log.warn(
         { model: spec.name, task: name, err: error },
@@ -276,16 +286,25 @@ export class TaskKeeper implements TaskSource {
     }
   }
 
-  private async rejected(model: ServedModel, task: TaskSpec, thrown: unknown, isRegistered: boolean): Promise<void> {
-    const { log } = this.options;
+  private async rejected(model: ServedModel, task: TaskSpec, thrown: unknown): Promise<void> {
     const { message } = ServingError.from(thrown);
-    log.warn({ model: model.spec.name, task: task.name, version: task.version, err: thrown }, "a task was rejected");
+    const table = model.tasks!;
+    this.options.log.warn(
+      { model: model.spec.name, task: task.name, version: task.version, err: thrown },
+      "a task was rejected",
+    );
     // Said when it is gone: whoever registers it again meets nothing of it.
-    if (isRegistered)
-      await removeVersion(model.spec, task).catch((error: unknown) =>
-        log.warn({ model: model.spec.name, task: task.name, err: error }, "a rejected task could not be removed"),
+    await this.removeUnserved(model.spec, table, task.name, task.version);
+    if (table.candidateOf(task.name) === task) table.reject(task.name, message);
+  }
+
+  /** Registrations that were superseded or rejected. One that stays is not served when the model is loaded again: its number is not the newest. */
+  private async removeUnserved(spec: ModelSpec, table: TaskTable, task: string, upTo?: number): Promise<void> {
+    await this.files
+      .pass(() => removeUnserved(spec, task, isBound(table), upTo))
+      .catch((error: unknown) =>
+        this.options.log.warn({ model: spec.name, task, err: error }, "versions of a task could not be removed"),
       );
-    if (model.tasks!.candidateOf(task.name) === task) model.tasks!.reject(task.name, message);
   }
 
   /** Workers hold what the table does. A model that has been released meanwhile holds nothing. */
@@ -294,4 +313,9 @@ export class TaskKeeper implements TaskSource {
       if (ServingError.from(error).code !== "not-found") throw error;
     });
   }
+}
+
+function isBound({ bindings }: TaskTable): (folder: string) => boolean {
+  const folders = new Set(bindings.map(({ folder }) => folder));
+  return (folder) => folders.has(folder);
 }

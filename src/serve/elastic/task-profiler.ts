@@ -2,6 +2,7 @@ import { type TaskLatency, type TaskSpec, variantOf } from "../../config/elastic
 import { median } from "../../measure/statistics.js";
 import { type Clock, pause } from "../../wire/clock/clock.js";
 import type { ServedModel } from "../models/served-model.js";
+import type { ProfilingProgress } from "../models/tasks/profiling-progress.js";
 import type { WorkerPool } from "../workers/worker-pool.js";
 
 export interface TaskProfile {
@@ -41,9 +42,16 @@ export class TaskProfiler {
    * @param kind of the task, which workers hold. @param isWanted asked before each batch.
    * @throws ProfilingGivenUp; ServingError with the runtime's text.
    */
-  async profile(model: ServedModel, kind: number, task: TaskSpec, isWanted: () => boolean): Promise<TaskProfile> {
+  async profile(
+    model: ServedModel,
+    kind: number,
+    task: TaskSpec,
+    progress: ProfilingProgress,
+    isWanted: () => boolean,
+  ): Promise<TaskProfile> {
     const accuracy: Record<string, number> = {};
     const latencyUs: Record<string, Record<string, number>> = {};
+    progress.begin();
     const share = { startedAt: this.clock.now(), spentUs: 0 };
     for (const gamma of model.spec.elastic!.gammas) {
       const variant = variantOf(model.spec.elastic!, gamma);
@@ -58,6 +66,7 @@ export class TaskProfiler {
         right += result.right;
         share.spentUs += result.us;
         first += count;
+        progress.ran(count);
         times.set(count, [...(times.get(count) ?? []), result.us]);
       }
       accuracy[gamma] = right / task.images;

@@ -1,12 +1,13 @@
 /** A task as a client registers it: named tensors and parameters, held against the model. */
 import { type ElasticSpec, LOGITS, promptSizes } from "../../config/elastic.js";
 import type { ModelSpec } from "../../config/model.js";
-import { isTaskName, TASK_NAME_BOUND } from "../../config/server/task-file.js";
+import { isTaskName, TASK_NAME_BOUND, TASK_SLO_MS_MIN } from "../../config/server/task-file.js";
 import { describe, type Parameters, type ParameterValue } from "../../wire/infer-parameters.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { readBytesElements } from "../../wire/tensors/bytes-tensor.js";
 import { byteCountProblem, elementCount, type Tensor } from "../../wire/tensors/tensor.js";
 import type { TaskRegistration } from "../gateway.js";
+import { asTaskFault } from "../task-fault.js";
 
 /** What has been checked. */
 export interface TaskDraft {
@@ -33,8 +34,11 @@ const CLASSES_BYTES_MAX = 128 * 1024;
 const SLICE = 1 << 18;
 
 const PARAMETERS = ["utility", "slo_ms", "binary_data_output"] as const;
-/** Of tensors, in words. */
-const TENSORS = "classes, head, bias, prompts_G for each gamma G > 0, images, labels";
+
+/** @throws ServingError invalid-argument */
+export function checkTaskName(name: string): void {
+  if (!isTaskName(name)) throw invalid(`name of a task must be ${TASK_NAME_BOUND}; was ${describe(name)}`);
+}
 
 /**
  * @param turn resolves when others have had one: large tensors are looked at in slices.
@@ -47,12 +51,22 @@ export async function readRegistration(
   turn: () => Promise<void>,
 ): Promise<TaskDraft> {
   const elastic = spec.elastic!;
-  if (!isTaskName(name)) throw invalid(`name of a task must be ${TASK_NAME_BOUND}; was ${describe(name)}`);
+  checkTaskName(name);
   const { utility, sloMs } = readParameters(spec, name, parameters);
   const given = new GivenTensors(name, tensors);
-  given.checkNames(["classes", "head", "bias", ...promptSizes(elastic).map(promptsName), "images", "labels"]);
-  const classes = readClasses(elastic, given);
   const { width, layers } = elastic;
+  const image = spec.inputs[0]!;
+  given.checkNames(
+    new Map([
+      ["classes", "BYTES [classes]"],
+      ["head", `FP32 [${width}, classes]`],
+      ["bias", "FP32 [classes]"],
+      ...promptSizes(elastic).map((size) => [promptsName(size), `FP32 [${layers}, ${size}, ${width}]`] as const),
+      ["images", `${image.datatype} [n, ${image.shape.slice(1).join(", ")}]`],
+      ["labels", "INT64 [n]"],
+    ]),
+  );
+  const classes = readClasses(elastic, given);
   const head = given.floats("head", [width, classes.length]);
   const bias = given.floats("bias", [classes.length]);
   const prompts = new Map(
@@ -84,15 +98,17 @@ function readParameters(
     throw invalid(
       `task '${name}': parameter '${unknown}' is none of utility, slo_ms; was ${describe(parameters[unknown])}`,
     );
-  const within = (key: string, value: ParameterValue, max: number): number => {
-    if (typeof value === "number" && value > 0 && value <= max) return value;
-    throw invalid(`task '${name}': parameter '${key}' must be a number in (0, ${max}]; was ${describe(value)}`);
-  };
+  const refused = (key: string, bound: string, value: ParameterValue): ServingError =>
+    invalid(`task '${name}': parameter '${key}' must be a number in ${bound}; was ${describe(value)}`);
   const { utility = 1, slo_ms } = parameters;
-  return {
-    utility: within("utility", utility, spec.elastic!.utilityMax),
-    sloMs: slo_ms === undefined ? null : within("slo_ms", slo_ms, spec.timeoutMaxUs / 1000),
-  };
+  const { utilityMax } = spec.elastic!;
+  if (typeof utility !== "number" || !(utility > 0 && utility <= utilityMax))
+    throw refused("utility", `(0, ${utilityMax}]`, utility);
+  if (slo_ms === undefined) return { utility, sloMs: null };
+  const sloMax = spec.timeoutMaxUs / 1000;
+  if (typeof slo_ms !== "number" || !(slo_ms >= TASK_SLO_MS_MIN && slo_ms <= sloMax))
+    throw refused("slo_ms", `[${TASK_SLO_MS_MIN}, ${sloMax}]`, slo_ms);
+  return { utility, sloMs: slo_ms };
 }
 
 class GivenTensors {
@@ -101,13 +117,15 @@ class GivenTensors {
     private readonly tensors: readonly Tensor[],
   ) {}
 
-  /** Each once, and no others. */
-  checkNames(wanted: readonly string[]): void {
+  /** Each once, and no others. @param wanted by name, datatype and shape in words. */
+  checkNames(wanted: ReadonlyMap<string, string>): void {
     const names = this.tensors.map(({ name }) => name);
-    const missing = wanted.find((name) => !names.includes(name));
-    if (missing !== undefined) this.fail(`tensor '${missing}' must be given; were ${names.join(", ") || "none"}`);
-    const other = names.find((name) => !wanted.includes(name));
-    if (other !== undefined) this.fail(`tensor '${other}' is none of a task's, which are ${TENSORS}`);
+    for (const [name, what] of wanted)
+      if (!names.includes(name))
+        this.fail(`tensor '${name}' must be given, ${what}; were ${names.join(", ") || "none"}`);
+    const other = names.find((name) => !wanted.has(name));
+    if (other !== undefined)
+      this.fail(`tensor '${other}' is none of a task's, which are ${[...wanted.keys()].join(", ")}`);
     const twice = names.find((name, at) => names.indexOf(name) !== at);
     if (twice !== undefined) this.fail(`tensor '${twice}' must be given once; was twice`);
   }
@@ -149,7 +167,7 @@ function readClasses({ classesMax }: ElasticSpec, given: GivenTensors): readonly
   if (tensor.data.byteLength > CLASSES_BYTES_MAX)
     given.fail(`tensor 'classes' must be at most ${CLASSES_BYTES_MAX} bytes; was ${tensor.data.byteLength}`);
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  const classes = readBytesElements("classes", tensor.data, count).map((element, at) => {
+  const classes = elementsOf(tensor.data, count).map((element, at) => {
     try {
       const text = decoder.decode(element);
       if (text.length >= 1 && text.length <= CLASS_CHARS_MAX) return text;
@@ -168,6 +186,14 @@ function readClasses({ classesMax }: ElasticSpec, given: GivenTensors): readonly
     places.set(each, at);
   }
   return classes;
+}
+
+function elementsOf(data: Uint8Array, count: number): ReturnType<typeof readBytesElements> {
+  try {
+    return readBytesElements("classes", data, count);
+  } catch (error) {
+    return asTaskFault(error);
+  }
 }
 
 function readProfilingSet(

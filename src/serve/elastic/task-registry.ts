@@ -41,7 +41,10 @@ export class ServedTasks implements TaskRegistry {
   }
 }
 
-function statusOf({ spec }: ServedModel, { model, name, state, reason, task, candidate }: TaskView): TaskStatus {
+function statusOf(
+  { spec }: ServedModel,
+  { model, name, state, reason, task, candidate, progress }: TaskView,
+): TaskStatus {
   const shown = task ?? candidate;
   return {
     model,
@@ -50,6 +53,7 @@ function statusOf({ spec }: ServedModel, { model, name, state, reason, task, can
     reason,
     version: task?.version ?? 0,
     profilingVersion: candidate?.version ?? 0,
+    profiling: progress === null ? null : { done: progress.done, of: progress.of, leftS: progress.leftS },
     classes: shown?.classes ?? [],
     utility: shown?.utility ?? 0,
     sloMs: shown === null || shown.sloUs === null ? 0 : msFromUs(shown.sloUs),

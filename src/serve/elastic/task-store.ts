@@ -14,19 +14,10 @@ import type { ModelSpec } from "../../config/model.js";
 import { durationUs, sloUsFromMs } from "../../core/time.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { isFolder } from "../repository/model-location.js";
-import { TASK_FILE, tasksFolder, versionsOf } from "./task-folders.js";
+import { isUnserved, NUMBERS_FILE, newestNumber, TASK_FILE, tasksFolder, versionsOf } from "./task-folders.js";
 import type { TaskDraft } from "./task-registration.js";
 
-/** Versions that stay when a newer one is served: the one before it. */
-const VERSIONS_KEPT = 2;
-
-/** Of the next registration. */
-export function nextVersion(spec: ModelSpec, name: string): number {
-  const isThere = isFolder(path.join(tasksFolder(spec), name));
-  return isThere ? versionsOf(spec, name).at(-1)!.version + 1 : 1;
-}
-
-/** @throws ServingError unavailable: the repository cannot be written. */
+/** Its number is kept first, so that it is given once. @throws ServingError unavailable: the repository cannot be written. */
 export async function saveTask(spec: ModelSpec, draft: TaskDraft, version: number): Promise<TaskSpec> {
   const { name, classes, utility, sloMs, labels } = draft;
   const root = tasksFolder(spec);
@@ -49,6 +40,7 @@ export async function saveTask(spec: ModelSpec, draft: TaskDraft, version: numbe
     await write(path.join(hidden, IMAGES_FILE), draft.images);
     await write(path.join(hidden, LABELS_FILE), bytesOf(labels));
     await mkdir(path.join(root, name), { recursive: true });
+    await replace(path.join(root, name, NUMBERS_FILE), jsonText({ newest: version }));
     await rename(hidden, folder);
   } catch (cause) {
     await rm(hidden, { recursive: true, force: true }).catch(() => {});
@@ -69,41 +61,34 @@ export async function saveTaskProfile(
 ): Promise<void> {
   const file = path.join(folder, TASK_FILE);
   const description = JSON.parse(await readFile(file, "utf8")) as object;
-  const draft = `${file}.${randomUUID()}`;
-  try {
-    await write(draft, jsonText({ ...description, accuracy, latency_us: latencyUs }));
-    await rename(draft, file);
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => {});
-    throw error;
-  }
+  await replace(file, jsonText({ ...description, accuracy, latency_us: latencyUs }));
 }
 
-/** Older versions than the one before this; what lies in the task's own folder, and is not of a registration, stays. @param isInUse by a worker. */
+/** Older versions than the one that was served before this; what its owner put there stays. @param isInUse by a worker. */
 export async function pruneVersions(
   spec: ModelSpec,
-  task: TaskSpec,
+  { name, version: served }: TaskSpec,
   isInUse: (folder: string) => boolean,
 ): Promise<void> {
-  const own = path.join(tasksFolder(spec), task.name);
-  for (const { version, folder } of versionsOf(spec, task.name))
-    if (version <= task.version - VERSIONS_KEPT && folder !== own && !isInUse(folder)) await removeFolder(folder);
+  const own = path.join(tasksFolder(spec), name);
+  const older = versionsOf(spec, name).filter(({ version }) => version < served);
+  const before = older.findLast(({ folder }) => !isUnserved(spec, name, folder));
+  for (const { version, folder } of older)
+    if (version !== before?.version && folder !== own && !isInUse(folder)) await removeFolder(folder);
 }
 
-/** A version that was registered and rejected. */
-export async function removeVersion(spec: ModelSpec, task: TaskSpec): Promise<void> {
-  const own = path.join(tasksFolder(spec), task.name);
-  if (task.folder === own) return;
-  await removeFolder(task.folder);
-  if (isFolder(own) && isEmpty(spec, task.name)) await removeFolder(own);
-}
-
-function isEmpty(spec: ModelSpec, name: string): boolean {
-  try {
-    return versionsOf(spec, name).length === 0;
-  } catch {
-    return true;
-  }
+/** Registrations that never were served. @param isInUse by a worker. @param upTo the version; default all before the newest. */
+export async function removeUnserved(
+  spec: ModelSpec,
+  name: string,
+  isInUse: (folder: string) => boolean,
+  upTo = newestNumber(spec, name) - 1,
+): Promise<void> {
+  const own = path.join(tasksFolder(spec), name);
+  if (!isFolder(own)) return;
+  for (const { version, folder } of versionsOf(spec, name))
+    if (version <= upTo && isUnserved(spec, name, folder) && !isInUse(folder)) await removeFolder(folder);
+  if (versionsOf(spec, name).length === 0) await removeFolder(own);
 }
 
 /** All versions. @throws ServingError unavailable: the repository cannot be written. */
@@ -135,6 +120,18 @@ async function write(file: string, ...pieces: readonly (Uint8Array | string)[]):
     await handle.sync();
   } finally {
     await handle.close();
+  }
+}
+
+/** Whole or not at all. */
+async function replace(file: string, text: string): Promise<void> {
+  const draft = `${file}.${randomUUID()}`;
+  try {
+    await write(draft, text);
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => {});
+    throw error;
   }
 }
 

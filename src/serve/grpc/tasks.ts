@@ -8,6 +8,7 @@ import { ListTasksResponse, Task, TasksService } from "../../wire/proto/tasks.js
 import { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
 import type { Gateway, TaskStatus } from "../gateway.js";
+import { asTaskFault } from "../task-fault.js";
 import { receptionOf } from "./reception.js";
 import { statusOf } from "./status.js";
 import { readingAll } from "./unreadable.js";
@@ -37,7 +38,7 @@ export function taskMethods(gateway: Gateway, options: DoorOptions, bodyPool: Bo
     registerTask: unary(async (bytes: Buffer, call: ServerUnaryCall<Buffer, Task>): Promise<Task> => {
       // Its place ends with its stream.
       receptionOf(call.metadata).inlet.take();
-      const { model, id, inputs, parameters } = await decoded(bytes, bodyPool);
+      const { model, id, inputs, parameters } = await decoded(bytes, bodyPool).catch(asTaskFault);
       checkModel(model);
       gateway.tasks.check(model);
       return taskProto(await gateway.tasks.register(model, id, { tensors: inputs, parameters }));
@@ -66,12 +67,16 @@ async function decoded(bytes: Buffer, bodyPool: BodyPool): Promise<InferMessage>
   });
 }
 
-function taskProto({ model, version, profilingVersion, gammas, classes, ...rest }: TaskStatus): Task {
+function taskProto({ model, version, profilingVersion, profiling, gammas, classes, ...rest }: TaskStatus): Task {
   return Task.fromPartial({
     ...rest,
     modelName: model,
     version: BigInt(version),
     profilingVersion: BigInt(profilingVersion),
+    profiling:
+      profiling === null
+        ? undefined
+        : { done: BigInt(profiling.done), of: BigInt(profiling.of), leftS: profiling.leftS ?? undefined },
     classes: [...classes],
     gammas: gammas.map(({ gamma, accuracy, latencies }) => ({
       gamma: BigInt(gamma),

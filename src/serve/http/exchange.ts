@@ -9,6 +9,7 @@ import type { TimeUs } from "../../core/time.js";
 import { type BodyPool, DECODE_INLINE_BYTES_MAX, ENCODE_INLINE_BYTES_MAX } from "../../wire/infer/body-pool.js";
 import { type EncodedAnswer, encodeAnswer, jsonOutputBytes } from "../../wire/infer/infer-answer.js";
 import { decodeInferBody, decodeRawBody, type InferBody, readHeaderLength } from "../../wire/infer/infer-body.js";
+import { withInputs } from "../../wire/infer/not-finite.js";
 import { timeoutHintUs } from "../../wire/infer/timeout-hint.js";
 import type { ServingError } from "../../wire/serving-error.js";
 import { type DoorOptions, servingErrorOf } from "../door.js";
@@ -152,7 +153,7 @@ export class InferExchange implements InferHandler {
   onReply(reply: InferReply): void {
     if (this.isOver) return;
     this.cancel = null;
-    const { id, format } = this.body!;
+    const { id, format, inputs } = this.body!;
     try {
       if (jsonOutputBytes(reply.outputs, format) <= ENCODE_INLINE_BYTES_MAX) {
         this.answer(encodeAnswer(reply, id, format));
@@ -160,11 +161,11 @@ export class InferExchange implements InferHandler {
       }
       this.cancel = this.context.bodyPool.encode(reply, id, format, (error, encoded) => {
         this.cancel = null;
-        if (error !== null) this.fail(error);
+        if (error !== null) this.fail(withInputs(error, reply.outputs, inputs));
         else this.answer(encoded!);
       });
     } catch (error) {
-      this.fail(error);
+      this.fail(withInputs(error, reply.outputs, inputs));
     }
   }
 

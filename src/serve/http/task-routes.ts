@@ -4,6 +4,7 @@ import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { type BodyPool, DECODE_INLINE_BYTES_MAX } from "../../wire/infer/body-pool.js";
 import { decodeInferBody, type InferBody, readHeaderLength } from "../../wire/infer/infer-body.js";
 import type { Gateway, TaskStatus } from "../gateway.js";
+import { asTaskFault } from "../task-fault.js";
 import { type Route, refuseBrowser } from "./routes.js";
 
 /** A body of JSON waits for a parser so long at the most. */
@@ -38,7 +39,7 @@ export function addTaskRoutes(route: Route, gateway: Gateway, bodyPool: BodyPool
       {
         GET: (request) => taskJson(gateway.tasks.get(modelOf(request), taskOf(request))),
         POST: async (request, reply) => {
-          const { inputs, parameters } = await decoded(request, bodyPool);
+          const { inputs, parameters } = await decoded(request, bodyPool).catch(asTaskFault);
           const registration = { tensors: inputs, parameters };
           reply.code(202);
           return taskJson(await gateway.tasks.register(modelOf(request), taskOf(request), registration));
@@ -52,12 +53,11 @@ export function addTaskRoutes(route: Route, gateway: Gateway, bodyPool: BodyPool
 }
 
 /** A registration is written as an inference: its tensors are inputs, in JSON or binary after it. */
-function decoded(request: FastifyRequest, bodyPool: BodyPool): Promise<InferBody> {
+async function decoded(request: FastifyRequest, bodyPool: BodyPool): Promise<InferBody> {
   const body = (request.body as Buffer | undefined | null) ?? Buffer.alloc(0);
   const header = request.headers["inference-header-content-length"];
   const headerLength = readHeaderLength(header === undefined ? undefined : String(header), body.byteLength);
-  if ((headerLength ?? body.byteLength) <= DECODE_INLINE_BYTES_MAX)
-    return Promise.resolve(decodeInferBody(body, headerLength));
+  if ((headerLength ?? body.byteLength) <= DECODE_INLINE_BYTES_MAX) return decodeInferBody(body, headerLength);
   // Of its own memory: it is handed to another thread.
   const own = Buffer.from(Uint8Array.from(body).buffer);
   return new Promise((resolve, reject) => {
@@ -71,7 +71,7 @@ function decoded(request: FastifyRequest, bodyPool: BodyPool): Promise<InferBody
 }
 
 function taskJson(task: TaskStatus): object {
-  const { model, name, state, reason, version, profilingVersion, classes, utility, sloMs, gammas } = task;
+  const { model, name, state, reason, version, profilingVersion, profiling, classes, utility, sloMs, gammas } = task;
   return {
     model,
     name,
@@ -79,6 +79,9 @@ function taskJson(task: TaskStatus): object {
     ...(reason === "" ? {} : { reason }),
     version,
     ...(profilingVersion === 0 ? {} : { profiling_version: profilingVersion }),
+    ...(profiling === null
+      ? {}
+      : { profiling: { done: profiling.done, of: profiling.of, left_s: profiling.leftS ?? undefined } }),
     classes,
     utility,
     ...(sloMs === 0 ? {} : { slo_ms: sloMs }),

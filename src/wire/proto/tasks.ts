@@ -56,6 +56,17 @@ export interface Task {
   sloMs: number;
   /** Ascending; empty before it is profiled. */
   gammas: TaskGamma[];
+  /** How far the profiling of profiling_version is; absent: none is profiled. */
+  profiling: TaskProfiling | undefined;
+}
+
+export interface TaskProfiling {
+  /** Images of its profiling set that were run, over all gammas. */
+  done: bigint;
+  /** Of how many. */
+  of: bigint;
+  /** Seconds that the rest takes if it goes on as it went; absent before the first. */
+  leftS?: number | undefined;
 }
 
 export interface TaskGamma {
@@ -261,6 +272,7 @@ function createBaseTask(): Task {
     utility: 0,
     sloMs: 0,
     gammas: [],
+    profiling: undefined,
   };
 }
 
@@ -301,6 +313,9 @@ export const Task: MessageFns<Task> = {
     }
     for (const v of message.gammas) {
       TaskGamma.encode(v!, writer.uint32(82).fork()).join();
+    }
+    if (message.profiling !== undefined) {
+      TaskProfiling.encode(message.profiling, writer.uint32(90).fork()).join();
     }
     return writer;
   },
@@ -398,6 +413,14 @@ export const Task: MessageFns<Task> = {
             message.gammas.push(TaskGamma.decode(reader, reader.uint32()));
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.profiling = TaskProfiling.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -427,6 +450,94 @@ export const Task: MessageFns<Task> = {
     message.utility = object.utility ?? 0;
     message.sloMs = object.sloMs ?? 0;
     message.gammas = object.gammas?.map((e) => TaskGamma.fromPartial(e)) || [];
+    message.profiling = (object.profiling !== undefined && object.profiling !== null)
+      ? TaskProfiling.fromPartial(object.profiling)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseTaskProfiling(): TaskProfiling {
+  return { done: 0n, of: 0n, leftS: undefined };
+}
+
+export const TaskProfiling: MessageFns<TaskProfiling> = {
+  encode(message: TaskProfiling, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.done !== 0n) {
+      if (BigInt.asIntN(64, message.done) !== message.done) {
+        throw new globalThis.Error("value provided for field message.done of type int64 too large");
+      }
+      writer.uint32(8).int64(message.done);
+    }
+    if (message.of !== 0n) {
+      if (BigInt.asIntN(64, message.of) !== message.of) {
+        throw new globalThis.Error("value provided for field message.of of type int64 too large");
+      }
+      writer.uint32(16).int64(message.of);
+    }
+    if (message.leftS !== undefined) {
+      writer.uint32(25).double(message.leftS);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TaskProfiling {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTaskProfiling();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.done = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.of = reader.int64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 25) {
+              break;
+            }
+
+            message.leftS = reader.double();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<TaskProfiling>): TaskProfiling {
+    return TaskProfiling.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TaskProfiling>): TaskProfiling {
+    const message = createBaseTaskProfiling();
+    message.done = (object.done !== undefined && object.done !== null) ? BigInt(object.done) : 0n;
+    message.of = (object.of !== undefined && object.of !== null) ? BigInt(object.of) : 0n;
+    message.leftS = object.leftS ?? undefined;
     return message;
   },
 };

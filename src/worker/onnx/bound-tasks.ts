@@ -167,15 +167,20 @@ export function readEntries(file: string, entryBytes: number, first: number, cou
 /**
  * How many rows have their largest value in the column of their label; the first of equals counts.
  *
- * @throws ServingError internal where a value is no number.
+ * @param gamma of the run. @throws ServingError internal where a value is no number.
  */
-export function countRight(logits: Tensor, labels: Int32Array): number {
+export function countRight(logits: Tensor, labels: Int32Array, gamma: number): number {
   const [rows = 0, columns = 0] = logits.shape;
   const { buffer, byteOffset } = logits.data;
   const bytes = byteOffset % 4 === 0 ? logits.data : Uint8Array.from(logits.data);
   const values = new Float32Array(bytes === logits.data ? buffer : bytes.buffer, bytes.byteOffset, rows * columns);
-  if (values.some((value) => !Number.isFinite(value)))
-    throw new ServingError("internal", `output '${logits.name}' must hold finite numbers`, { reason: "model-error" });
+  const bad = values.find((value) => !Number.isFinite(value));
+  if (bad !== undefined)
+    throw new ServingError(
+      "internal",
+      `output '${logits.name}' must hold finite numbers at every gamma; has ${bad} at gamma ${gamma}, to which the task's head, bias${gamma > 0 ? `, prompts_${gamma}` : ""} or images lead`,
+      { reason: "model-error" },
+    );
   let right = 0;
   for (let row = 0; row < rows; row++) {
     let best = 0;

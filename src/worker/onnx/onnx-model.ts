@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import {
+  gammaOf,
   IMAGES_FILE,
   LABELS_FILE,
   LOGITS,
@@ -84,7 +85,10 @@ export class OnnxModel {
     const labels = new Int32Array(readEntries(path.join(folder, LABELS_FILE), 4, first, count).buffer);
     const images: Tensor = { name, datatype: datatype as Datatype, shape: [count, ...one], data };
     const { outputs, startedAt, finishedAt } = await this.run([[images]], [LOGITS], { variant, kinds: [kind] });
-    return { right: countRight(outputs[0]![0]!, labels), us: between(startedAt, finishedAt) };
+    return {
+      right: countRight(outputs[0]![0]!, labels, gammaOf(this.spec.elastic!, variant)),
+      us: between(startedAt, finishedAt),
+    };
   }
 
   /**

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import type { ElasticSpec, TaskSpec } from "../../../config/elastic.js";
+import type { TimeUs } from "../../../core/time.js";
+import { ProfilingProgress } from "./profiling-progress.js";
 import { TaskTable } from "./task-table.js";
 
 const elastic = { gammas: [0, 2], gamma: 0, utilityMax: 10, tasksMax: 4 } as unknown as ElasticSpec;
@@ -61,14 +63,15 @@ test("what a policy is told changes with what is served, by kind; kind 0 and tho
 test("a task is READY while a version is served, PROFILING before, UNAVAILABLE with its reason when it was rejected", () => {
   const table = new TaskTable("m", elastic);
   const task = version("a", 1, null);
-  table.candidate(task);
+  const progress = new ProfilingProgress({ now: () => 0 as TimeUs }, 32);
+  table.candidate(task, progress);
   expect(table.viewOf("a")).toMatchObject({ state: "PROFILING", candidate: task, task: null });
   expect(() => table.resolve({ task: "a" })).toThrow("task 'a' of model 'm' is being profiled");
   const kind = table.add(task);
   const profiled = version("a", 1);
   table.serve(kind, profiled);
   expect(table.viewOf("a")).toMatchObject({ state: "READY", candidate: null, task: profiled });
-  table.candidate(version("a", 2, null));
+  table.candidate(version("a", 2, null), progress);
   expect(table.viewOf("a")).toMatchObject({ state: "READY", candidate: { version: 2 } });
   table.reject("a", "it is wrong");
   expect(table.viewOf("a")).toMatchObject({ state: "READY", reason: "it is wrong", candidate: null });

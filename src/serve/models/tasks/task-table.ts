@@ -6,6 +6,7 @@ import { PLAIN, type RequestTraits } from "../../../core/tables/request-table.js
 import type { DurationUs } from "../../../core/time.js";
 import { describe, type Parameters, type ParameterValue } from "../../../wire/infer-parameters.js";
 import { ServingError } from "../../../wire/serving-error.js";
+import type { ProfilingProgress } from "./profiling-progress.js";
 
 /** A version of a task that workers hold. */
 interface BoundTask {
@@ -26,6 +27,10 @@ interface Named {
   served: BoundTask | null;
   /** Newest version that is being profiled. */
   candidate: TaskSpec | null;
+  /** Of the candidate. */
+  progress: ProfilingProgress | null;
+  /** Number of the newest version that was registered since the model was loaded, whatever became of it; 0: none was. */
+  newest: number;
   /** Why the newest version is not served; "": it is, or will be. */
   reason: string;
 }
@@ -39,6 +44,8 @@ export interface TaskView {
   readonly task: TaskSpec | null;
   /** That is being profiled; null: none is. */
   readonly candidate: TaskSpec | null;
+  /** Of the candidate. */
+  readonly progress: ProfilingProgress | null;
 }
 
 /** What a request that names a task is to the scheduler, and its promise where it names none itself. */
@@ -102,7 +109,7 @@ export class TaskTable {
     const before = entry.served;
     this.epoch++;
     Object.assign(entry, { served: task, reason: "" });
-    if (entry.candidate?.version === task.spec.version) entry.candidate = null;
+    if (entry.candidate?.version === task.spec.version) Object.assign(entry, { candidate: null, progress: null });
     if (before !== null) this.leave(before);
   }
 
@@ -160,17 +167,21 @@ export class TaskTable {
   // What is said of them
 
   /** A version that is being profiled. */
-  candidate(spec: TaskSpec): void {
-    Object.assign(this.entry(spec.name), { candidate: spec, reason: "" });
+  candidate(spec: TaskSpec, progress: ProfilingProgress): void {
+    Object.assign(this.entry(spec.name), { candidate: spec, progress, newest: spec.version, reason: "" });
   }
 
   candidateOf(name: string): TaskSpec | null {
     return this.named.get(name)?.candidate ?? null;
   }
 
+  newestOf(name: string): number {
+    return this.named.get(name)?.newest ?? 0;
+  }
+
   /** Its newest version is not served, and why. */
   reject(name: string, reason: string): void {
-    Object.assign(this.entry(name), { candidate: null, reason });
+    Object.assign(this.entry(name), { candidate: null, progress: null, reason });
     const rejected = [...this.named].filter(([, { served, candidate }]) => served === null && candidate === null);
     if (rejected.length > REASONS_MAX) this.named.delete(rejected[0]![0]);
   }
@@ -178,7 +189,7 @@ export class TaskTable {
   private entry(name: string): Named {
     let entry = this.named.get(name);
     if (entry === undefined) {
-      entry = { served: null, candidate: null, reason: "" };
+      entry = { served: null, candidate: null, progress: null, newest: 0, reason: "" };
       this.named.set(name, entry);
     }
     return entry;
@@ -202,9 +213,9 @@ export class TaskTable {
   viewOf(name: string): TaskView {
     const entry = this.named.get(name);
     if (entry === undefined) throw this.unknown(name);
-    const { served, candidate, reason } = entry;
+    const { served, candidate, progress, reason } = entry;
     const state = served !== null ? "READY" : candidate !== null ? "PROFILING" : "UNAVAILABLE";
-    return { model: this.model, name, state, reason, task: served?.spec ?? null, candidate };
+    return { model: this.model, name, state, reason, task: served?.spec ?? null, candidate, progress };
   }
 
   /** How often answers are right, by kind and then by the index of the gamma; empty: of a kind that no task has. */
@@ -219,15 +230,19 @@ export class TaskTable {
   // Requests
 
   /**
-   * @param parameters of a request: `task` and `utility`.
+   * @param parameters of a request: `task` and `utility`; `gamma` is the policy's to choose.
    * @throws ServingError invalid-argument: one is not given, or is not what it must be; not-found: there is no such task;
    *   unavailable: it is not profiled yet.
    */
   resolve(parameters: Parameters): NamedTask {
-    const { task: name, utility, app } = parameters;
+    const { task: name, utility, app, gamma } = parameters;
     if (app !== undefined)
       throw this.invalid(
         `parameter 'app' must be absent for model '${this.model}', which has tasks; was ${describe(app)}`,
+      );
+    if (gamma !== undefined)
+      throw this.invalid(
+        `parameter 'gamma' must be absent for model '${this.model}': its policy chooses one for each batch, or elastic.gamma holds; was ${describe(gamma)}`,
       );
     const { served } = this.find(name);
     const { traits, spec } = served;
@@ -241,7 +256,7 @@ export class TaskTable {
     if (!isTaskName(name)) throw this.invalid(`parameter 'task' must be ${TASK_NAME_BOUND}; was ${describe(name)}`);
     const entry = this.named.get(name);
     if (entry === undefined) throw this.unknown(name);
-    const { served, candidate, reason } = entry;
+    const { served, candidate, progress, reason } = entry;
     if (served !== null) return { served };
     if (candidate === null)
       throw new ServingError("not-found", `task '${name}' of model '${this.model}' is not served: ${reason}`, {
@@ -249,7 +264,7 @@ export class TaskTable {
       });
     throw new ServingError("unavailable", `task '${name}' of model '${this.model}' is being profiled`, {
       reason: "task-profiling",
-      retryAfterS: 1,
+      retryAfterS: progress?.retryAfterS ?? 1,
     });
   }
 
