@@ -49,7 +49,7 @@ test("http: server, model metadata, config, stats, ready, index, metrics", async
     max_batch_size: 8,
     input: [{ name: "x", data_type: "TYPE_FP32", dims: [4] }],
     output: [{ name: "y", data_type: "TYPE_FP32", dims: [4] }],
-    instance_group: [{ kind: "KIND_CPU", count: 1 }],
+    instance_group: [{ kind: "KIND_CPU", count: 0 }],
     dynamic_batching: { default_queue_policy: { default_timeout_microseconds: 50_000 } },
     parameters: { owner: { string_value: "tests" } },
   });
