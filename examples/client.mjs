@@ -92,8 +92,9 @@ const HELP = `  --http URL        where the HTTP door is (default http://127.0.0
  *
  * @param usage what the example takes beside them, for --help.
  * @param more flags of its own, as `parseArgs` has them.
+ * @param check given all values, answers what the example goes by; what it throws is said, with status 2.
  */
-export function optionsFromArguments(usage, more = {}) {
+export function optionsFromArguments(usage, more = {}, check = (values) => values) {
   const options = {
     http: { type: "string", default: "http://127.0.0.1:8000" },
     grpc: { type: "string", default: "127.0.0.1:8001" },
@@ -102,25 +103,48 @@ export function optionsFromArguments(usage, more = {}) {
     help: { type: "boolean", default: false },
     ...more,
   };
-  try {
-    const { values, positionals } = parseArgs({ options, allowPositionals: true });
-    if (!values.help && !["http", "grpc"].includes(values.protocol))
+  return readFlags(`usage: node examples/${usage}\n\n${HELP}`, options, (values, positionals) => {
+    if (!["http", "grpc"].includes(values.protocol))
       throw new RangeError(`--protocol must be http or grpc; was ${values.protocol}`);
     const timeout = values["timeout-ms"];
     if (timeout !== undefined && !(Number(timeout) > 0))
       throw new RangeError(`--timeout-ms must be a number above 0; was ${timeout}`);
-    if (values.help) {
-      console.log(`usage: node examples/${usage}\n\n${HELP}`);
-      process.exit(0);
-    }
     if (!/^https?:\/\/[^/]/.test(values.http))
       throw new RangeError(`--http must be http://HOST:PORT; was ${values.http}`);
     if (!/^[^/]+:\d+$/.test(values.grpc)) throw new RangeError(`--grpc must be HOST:PORT; was ${values.grpc}`);
-    return { ...values, positionals, timeoutMs: timeout === undefined ? undefined : Number(timeout) };
+    return check({ ...values, positionals, timeoutMs: timeout === undefined ? undefined : Number(timeout) });
+  });
+}
+
+/**
+ * What `check` makes of the flags; where it throws, or a flag is unknown, one line is said and the status is 2.
+ *
+ * @param help what --help prints.
+ */
+export function readFlags(help, options, check) {
+  try {
+    const { values, positionals } = parseArgs({
+      options: { help: { type: "boolean", default: false }, ...options },
+      allowPositionals: true,
+    });
+    if (values.help) {
+      console.log(help);
+      process.exit(0);
+    }
+    return check(values, positionals);
   } catch (error) {
-    console.error(error.message);
+    const flags = Object.keys(options).map((name) => `--${name}`);
+    const isUnknown = error.code === "ERR_PARSE_ARGS_UNKNOWN_OPTION";
+    console.error(isUnknown ? `${error.message.split(". ")[0]}: it must be one of ${flags.join(", ")}` : error.message);
     process.exit(2);
   }
+}
+
+/** A flag's value as a number. @throws RangeError naming flag, bound and value. */
+export function wholeNumber(flag, value, low, high) {
+  const number = /^-?\d+$/.test(value.trim()) ? Number(value) : Number.NaN;
+  if (number >= low && number <= high) return number;
+  throw new RangeError(`--${flag} must be a whole number in [${low}, ${high}]; was ${value}`);
 }
 
 /** @returns {Promise<{infer: Function, close: () => void, name: string}>} */
@@ -132,25 +156,15 @@ export function connectHttp(base) {
   return {
     name: `HTTP ${base}`,
     async infer(model, inputs, { timeoutMs, parameters = {}, outputs } = {}) {
-      const header = {
+      const message = httpMessage(inputs, {
         parameters: { ...withTimeout(parameters, timeoutMs), binary_data_output: true },
-        inputs: inputs.map(({ name, datatype, shape, data }) => ({
-          name,
-          datatype,
-          shape,
-          parameters: { binary_data_size: data.byteLength },
-        })),
         ...(outputs && { outputs: outputs.map((name) => ({ name })) }),
-      };
-      const json = Buffer.from(JSON.stringify(header));
+      });
       const startedAt = performance.now();
-      const response = await fetch(`${base}/v2/models/${encodeURIComponent(model)}/infer`, {
+      const response = await fetchFrom(`${base}/v2/models/${encodeURIComponent(model)}/infer`, {
         method: "POST",
-        headers: { "content-type": "application/octet-stream", "inference-header-content-length": `${json.length}` },
-        body: Buffer.concat([json, ...inputs.map(({ data }) => bytesOf(data))]),
+        ...message,
         signal: timeoutMs === undefined ? undefined : AbortSignal.timeout(Math.ceil(timeoutMs) + GRACE_MS),
-      }).catch((error) => {
-        throw error.cause?.code === "ECONNREFUSED" ? unreachable(base, error.cause.message) : error;
       });
       const body = Buffer.from(await response.arrayBuffer());
       const elapsed = performance.now() - startedAt;
@@ -159,6 +173,41 @@ export function connectHttp(base) {
     },
     close() {},
   };
+}
+
+async function fetchFrom(url, init) {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    throw error.cause?.code === "ECONNREFUSED" ? unreachable(new URL(url).origin, error.cause.message) : error;
+  }
+}
+
+/** Headers and body: JSON, then the tensors' bytes. @param more members of the JSON beside its inputs. */
+export function httpMessage(inputs, more) {
+  const json = Buffer.from(
+    JSON.stringify({
+      ...more,
+      inputs: inputs.map(({ name, datatype, shape, data }) => ({
+        name,
+        datatype,
+        shape,
+        parameters: { binary_data_size: data.byteLength },
+      })),
+    }),
+  );
+  return {
+    headers: { "content-type": "application/octet-stream", "inference-header-content-length": `${json.length}` },
+    body: Buffer.concat([json, ...inputs.map(({ data }) => bytesOf(data))]),
+  };
+}
+
+/** Another of the server's paths: its answer's JSON. @throws Refused */
+export async function askHttp(url, init) {
+  const response = await fetchFrom(url, init);
+  const body = Buffer.from(await response.arrayBuffer());
+  if (!response.ok) throw refusedByHttp(response, body);
+  return JSON.parse(body.toString());
 }
 
 function fromHttp(response, body) {

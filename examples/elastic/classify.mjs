@@ -3,19 +3,27 @@
 //   node examples/elastic/classify.mjs [--model elastic-vit] [--images models/elastic-vit/images] [--gammas=-8,0,8] [--count 200]
 //
 // The gamma of a batch is the server's to choose: this starts a server of its own for each gamma, on a copy of the model's
-// folder whose rubato.yaml fixes it, and asks it over HTTP with plain fetch.
-
-import { spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+// folder whose rubato.yaml fixes it, and asks it over HTTP.
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
-import { gunzipSync } from "node:zlib";
+import { parse, stringify } from "yaml";
+import { askHttp, connectHttp, readFlags, runExample, tensor, wholeNumber } from "../client.mjs";
+import { root, withOwnServer } from "../own-server.mjs";
+import { testImages } from "./images.mjs";
 
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
-const { values } = parseArgs({
-  options: {
+const HELP = `usage: node examples/elastic/classify.mjs [flags]
+
+  --model NAME        an elastic model of the repository (default elastic-vit)
+  --repository DIR    default models/
+  --images DIR        its labelled test images (default images/ beside the model)
+  --gammas=G,G,...    gammas of the model (default -8,0,8)
+  --count N           images of each task (default 200)
+  --in-flight N       requests at a time (default 32)`;
+
+const GAMMA_MAX = 256;
+const flags = readFlags(
+  HELP,
+  {
     model: { type: "string", default: "elastic-vit" },
     repository: { type: "string", default: path.join(root, "models") },
     images: { type: "string" },
@@ -23,141 +31,97 @@ const { values } = parseArgs({
     count: { type: "string", default: "200" },
     "in-flight": { type: "string", default: "32" },
   },
-});
-const { model, repository } = values;
-const source = path.join(repository, model);
-const images = values.images ?? path.join(source, "images");
-const gammas = values.gammas.split(",").map(Number);
-const count = Number(values.count);
+  ({ model, repository, images, gammas, count, "in-flight": inFlight }, positionals) => {
+    if (positionals.length > 0) throw new RangeError(`there must be flags only; was ${positionals[0]}`);
+    const source = path.join(repository, model);
+    const file = path.join(source, "rubato.yaml");
+    const settings = existsSync(file) ? parse(readFileSync(file, "utf8")) : null;
+    if (!settings?.elastic)
+      throw new RangeError(`--model must be an elastic model of ${repository} (--repository); was ${model}`);
+    const folder = images ?? path.join(source, "images");
+    if (!existsSync(folder)) throw new RangeError(`--images must be a folder; was ${folder}`);
+    return {
+      model,
+      source,
+      settings,
+      folder,
+      gammas: gammas.split(",").map((each) => wholeNumber("gammas", each, -GAMMA_MAX, GAMMA_MAX)),
+      count: wholeNumber("count", count, 1, 1_000_000),
+      inFlight: wholeNumber("in-flight", inFlight, 1, 1024),
+    };
+  },
+);
+const { model, source, settings, folder, gammas, count, inFlight } = flags;
 
 /** A server with one worker, whose batches all run with this gamma. */
-async function serve(gamma, work) {
-  const folder = mkdtempSync(path.join(tmpdir(), "rubato-elastic-"));
-  const own = path.join(folder, "models", model);
-  mkdirSync(own, { recursive: true });
+const prepare = (gamma) => (own) => {
+  const copy = path.join(own, "models", model);
+  mkdirSync(copy, { recursive: true });
   for (const entry of ["1", "tasks"])
     if (existsSync(path.join(source, entry)))
-      cpSync(path.join(source, entry), path.join(own, entry), { recursive: true });
-  const yaml = readFileSync(path.join(source, "rubato.yaml"), "utf8")
-    .replace(/^\s+gamma:.*\n/m, "")
-    .replace(/^slo_ms:.*\n/m, "")
-    .replace(/^policy_options:.*\n/m, "");
-  writeFileSync(
-    path.join(own, "rubato.yaml"),
-    `slo_ms: 10000\npolicy_options: { adapt_tokens: false }\n${yaml.replace(/^elastic:[^\S\n]*\n/m, `elastic:\n  gamma: ${gamma}\n`)}`,
-  );
-  writeFileSync(
-    path.join(folder, "rubato.config.yaml"),
-    "http: { port: 0 }\ngrpc: { enabled: false }\ngroups: { cpu: { kind: onnx, count: 1, threads: 1 } }\nlog: { level: info, pretty: false }\n",
-  );
-  const server = spawn(
-    process.execPath,
-    [path.join(root, "bin", "rubato.js"), "serve", "--config", path.join(folder, "rubato.config.yaml")],
-    {
-      stdio: ["ignore", "pipe", "pipe"],
-    },
-  );
-  try {
-    await work(await addressOf(server));
-  } finally {
-    const ended = new Promise((resolve) => server.once("exit", resolve));
-    server.kill("SIGTERM");
-    await ended;
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** Where it listens, once its models are served. */
-function addressOf(server) {
-  return new Promise((resolve, reject) => {
-    let said = "";
-    const onData = (data) => {
-      said += data;
-      const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0];
-      if (url === undefined) return;
-      const ask = async () => {
-        const answer = await fetch(`${url}/v2/health/ready`).catch(() => null);
-        if (answer?.ok) resolve(url);
-        else setTimeout(ask, 50);
-      };
-      server.stdout.off("data", onData);
-      server.stdout.resume();
-      void ask();
-    };
-    server.stdout.on("data", onData);
-    server.stderr.on("data", (data) => {
-      said += data;
-    });
-    server.once("exit", (code) => reject(new Error(`the server ended with exit code ${code}: ${said}`)));
-  });
-}
-
-/** uint8 pixels, 1024 for each image, and a label of a byte for each; NAME.bin and NAME.labels.bin, or the same compressed. */
-function testImages(task) {
-  const read = (name) => {
-    const file = path.join(images, name);
-    return existsSync(`${file}.gz`) ? gunzipSync(readFileSync(`${file}.gz`)) : readFileSync(file);
+      cpSync(path.join(source, entry), path.join(copy, entry), { recursive: true });
+  const fixed = {
+    ...settings,
+    slo_ms: 10_000,
+    policy_options: { adapt_tokens: false },
+    elastic: { ...settings.elastic, gamma },
   };
-  return { pixels: read(`${task}.bin`), labels: read(`${task}.labels.bin`) };
-}
+  writeFileSync(path.join(copy, "rubato.yaml"), stringify(fixed));
+  writeFileSync(
+    path.join(own, "rubato.config.yaml"),
+    stringify({
+      http: { port: 0 },
+      grpc: { enabled: false },
+      groups: { cpu: { kind: "onnx", count: 1, threads: 1 } },
+      log: { level: "info", pretty: false },
+    }),
+  );
+};
 
-/** One image: its class by the largest logit, and the gamma that it was served with. */
-async function classify(url, task, pixels, side) {
-  const image = Float32Array.from(pixels, (value) => value / 255);
-  const inputs = [
-    { name: "image", datatype: "FP32", shape: [1, 1, side, side], parameters: { binary_data_size: image.byteLength } },
-  ];
-  const json = JSON.stringify({ inputs, parameters: { task, timeout: 10_000_000 } });
-  const answer = await fetch(`${url}/v2/models/${model}/infer`, {
-    method: "POST",
-    headers: { "inference-header-content-length": String(Buffer.byteLength(json)) },
-    body: Buffer.concat([Buffer.from(json), Buffer.from(image.buffer)]),
-  });
-  const { outputs, parameters, error } = await answer.json();
-  if (!answer.ok) throw new Error(`${answer.status}: ${error}`);
-  const logits = outputs.find(({ name }) => name === "logits").data;
-  return { found: logits.indexOf(Math.max(...logits)), gamma: parameters.gamma };
-}
-
-async function classifyAll(url, task, side) {
-  const { pixels, labels } = testImages(task);
+/** By the largest logit; and the gamma that each was served with. */
+async function classifyAll(client, task, { labels, side, image }) {
   const total = Math.min(count, labels.length);
   let next = 0;
   let right = 0;
-  const gammasSeen = new Set();
+  const seen = new Set();
   const work = async () => {
     while (next < total) {
       const at = next++;
-      const { found, gamma } = await classify(
-        url,
-        task,
-        pixels.subarray(at * side * side, (at + 1) * side * side),
-        side,
+      const { outputs, parameters } = await client.infer(
+        model,
+        [tensor("image", "FP32", [1, 1, side, side], image(at))],
+        {
+          parameters: { task, timeout: 10_000_000 },
+        },
       );
-      gammasSeen.add(gamma);
-      if (found === labels[at]) right++;
+      const logits = outputs.logits.data;
+      seen.add(parameters.gamma);
+      if (logits.indexOf(Math.max(...logits)) === labels[at]) right++;
     }
   };
   const startedAt = performance.now();
-  await Promise.all(Array.from({ length: Number(values["in-flight"]) }, work));
+  await Promise.all(Array.from({ length: inFlight }, work));
   const seconds = (performance.now() - startedAt) / 1000;
-  return { right: right / total, perSecond: total / seconds, gamma: [...gammasSeen].join(" ") };
+  return { right: right / total, perSecond: total / seconds, gamma: [...seen].join(" ") };
 }
 
-console.log("task       gamma   right   images/s");
-for (const gamma of gammas)
-  await serve(gamma, async (url) => {
-    const { tasks } = await (await fetch(`${url}/v2/repository/models/${model}/tasks`)).json();
-    const metadata = await (await fetch(`${url}/v2/models/${model}`)).json();
-    const side = Number(metadata.inputs[0].shape.at(-1));
-    for (const { name, state, reason } of tasks) {
-      if (state !== "READY") {
-        console.log(`${name.padEnd(10)} is not served: ${reason}`);
-        continue;
-      }
-      const { right, perSecond, gamma: served } = await classifyAll(url, name, side);
+async function printTasks(url) {
+  const { tasks } = await askHttp(`${url}/v2/repository/models/${encodeURIComponent(model)}/tasks`);
+  const client = connectHttp(url);
+  for (const { name, state, reason } of tasks) {
+    const images = testImages(folder, name);
+    if (state !== "READY") console.log(`${name.padEnd(10)} is not served: ${reason}`);
+    else if (images === null) console.log(`${name.padEnd(10)} has no test images in ${folder}`);
+    else {
+      const { right, perSecond, gamma } = await classifyAll(client, name, images);
       console.log(
-        `${name.padEnd(10)} ${served.padStart(5)}   ${right.toFixed(3)}   ${perSecond.toFixed(0).padStart(8)}`,
+        `${name.padEnd(10)} ${gamma.padStart(5)}   ${right.toFixed(3)}   ${perSecond.toFixed(0).padStart(8)}`,
       );
     }
-  });
+  }
+}
+
+await runExample(async () => {
+  console.log("task       gamma   right   images/s");
+  for (const gamma of gammas) await withOwnServer(prepare(gamma), printTasks);
+});

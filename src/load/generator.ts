@@ -160,9 +160,11 @@ export class Generator {
               target: number,
             })
           : parseDataFile(data, readText("--data", data), metadata);
-      const { app } = this.#options;
-      const named = app === null ? made : made.map((each) => ({ ...each, parameters: { ...each.parameters, app } }));
-      sender.prepare(named, metadata);
+      const { parameters } = this.#options;
+      sender.prepare(
+        made.map((each) => ({ ...each, parameters: { ...each.parameters, ...parameters } })),
+        metadata,
+      );
       this.#samples.push(made.length);
     }
   }

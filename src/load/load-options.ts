@@ -1,3 +1,4 @@
+import type { Parameters } from "../wire/infer-parameters.js";
 import { ServingError } from "../wire/serving-error.js";
 import { PROCESSES, type Process, type RateStep } from "./arrivals.js";
 
@@ -23,8 +24,8 @@ export interface LoadOptions {
   readonly ranges: Readonly<Record<string, readonly [number, number]>>;
   /** `uniform:LOW:HIGH`, a number or a file; null: none. */
   readonly lengths: string | null;
-  /** Request parameter `app`, in place of what a file of requests says; null: none. */
-  readonly app: string | null;
+  /** Request parameters of all requests, in place of what a file of requests says. */
+  readonly parameters: Parameters;
   readonly encoding: "auto" | "binary" | "json";
   /** Distinct request bodies per target. */
   readonly samples: number;
@@ -64,7 +65,7 @@ export const LOAD_DEFAULTS = {
   shapes: {},
   ranges: {},
   lengths: null,
-  app: null,
+  parameters: {},
   encoding: "auto",
   samples: 64,
   workers: 1,

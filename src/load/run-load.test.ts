@@ -260,6 +260,34 @@ describe("load", { retry: 2 }, () => {
     }
   });
 
+  it("sends parameters to both doors, in place of a file's; the SLO goes before a timeout", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "rubato-load-"));
+    try {
+      const file = path.join(folder, "requests.jsonl");
+      const inputs = [{ name: "x", shape: [1, 4], data: [1, 2, 3, 4] }];
+      writeFileSync(file, JSON.stringify({ inputs, parameters: { task: "letters", utility: 1, mine: true } }));
+      const [byHttp, byGrpc] = [await http(), await grpc()];
+      await runLoad(
+        loadOf([`${byHttp.origin}/v2/models/m`, `${byGrpc.origin.replace(/^http/, "grpc")}/m`], 100, {
+          data: file,
+          parameters: { task: "digits", utility: 2.5, timeout: 7 },
+          sloMs: 1000,
+        }),
+      );
+      for (const stub of [byHttp, byGrpc]) {
+        expect(stub.violations).toEqual([]);
+        expect(stub.requests[0]!.parameters).toMatchObject({
+          task: "digits",
+          utility: 2.5,
+          mine: true,
+          timeout: 1_000_000,
+        });
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it("closed loop: never more than so many at a time", async () => {
     let now = 0;
     let most = 0;

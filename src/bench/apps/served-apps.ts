@@ -117,7 +117,7 @@ export async function serveApps(setting: AppsSetting, options: ServeAppsOptions)
           // Of each app its own.
           seed: (seed + index) % 2 ** 32,
           lengths: `uniform:${low}:${high}`,
-          app: namesApps(contender) ? app : null,
+          parameters: namesApps(contender) ? { app } : {},
         }),
       );
       return Promise.all(loads.map(async (load) => (await runTogether([load]))[0]!));

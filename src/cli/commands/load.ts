@@ -24,6 +24,7 @@ interface LoadFlags {
   readonly range: readonly string[];
   readonly lengths?: string;
   readonly app?: string;
+  readonly parameter: readonly string[];
   readonly samples: number;
   readonly encoding: "auto" | "binary" | "json";
   readonly workers: number;
@@ -80,6 +81,7 @@ export function loadCommand(output: Output): Command {
       [],
     )
     .option("--app <name>", "request parameter app of all requests: whose they are")
+    .option("--parameter <name=value>", "request parameter of all requests; may be repeated", append, [])
     .option("--lengths <spec>", "extents of variable axes: a number, uniform:LOW:HIGH, or a file with one a line")
     .option("--samples <n>", "distinct requests made beforehand", integerWithin({ min: 1, max: 100_000 }), 64)
     .addOption(
@@ -105,6 +107,7 @@ export function loadCommand(output: Output): Command {
 Examples:
   rubato load http://127.0.0.1:8000/v2/models/emulated-resnet50-a100 --rate 500 --slo 20
   rubato load grpc://127.0.0.1:8001/embedder --rate 50 --slo 100 --lengths uniform:4:64
+  rubato load http://127.0.0.1:8000/v2/models/elastic-vit --rate 20 --slo 500 --parameter task=digits --parameter utility=2
   rubato load http://H:8000/v2/models/a#share=3 http://H:8000/v2/models/b#slo=50 --trace rates.csv --json`,
     );
   return command.action(async (targets: string[], flags: LoadFlags) => {
@@ -157,12 +160,15 @@ async function load(output: Output, targets: readonly string[], flags: LoadFlags
 }
 
 async function optionsOf(targets: readonly string[], flags: LoadFlags): Promise<LoadOptions> {
-  const [{ meanRate, parseRateTrace }, { parseRange, parseShape }, { defaultClientTimeoutMs, LOAD_DEFAULTS }] =
-    await Promise.all([
-      import("../../load/arrivals.js"),
-      import("../../load/inputs/inputs.js"),
-      import("../../load/load-options.js"),
-    ]);
+  const [
+    { meanRate, parseRateTrace },
+    { parseParameter, parseRange, parseShape },
+    { defaultClientTimeoutMs, LOAD_DEFAULTS },
+  ] = await Promise.all([
+    import("../../load/arrivals.js"),
+    import("../../load/inputs/inputs.js"),
+    import("../../load/load-options.js"),
+  ]);
   if (flags.concurrency !== undefined && (flags.rate !== undefined || flags.trace !== undefined))
     throw new ServingError("invalid-argument", "--concurrency is a closed loop: it has no --rate and no --trace");
   let durationS = flags.duration ?? LOAD_DEFAULTS.durationS;
@@ -190,7 +196,10 @@ async function optionsOf(targets: readonly string[], flags: LoadFlags): Promise<
     shapes: Object.fromEntries(flags.shape.map(parseShape)),
     ranges: Object.fromEntries(flags.range.map(parseRange)),
     lengths: flags.lengths ?? null,
-    app: flags.app ?? null,
+    parameters: {
+      ...Object.fromEntries(flags.parameter.map(parseParameter)),
+      ...(flags.app === undefined ? {} : { app: flags.app }),
+    },
     encoding: flags.encoding,
     samples: flags.samples,
     workers: flags.workers,

@@ -1,3 +1,4 @@
+import { readParameters } from "../../wire/infer-parameters.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "../../wire/tensors/tensor.js";
 import { packBytes } from "../../wire/tensors/tensor-bytes.js";
@@ -47,7 +48,7 @@ export function parseDataFile(name: string, text: string, metadata: ModelMetadat
           bytesFromJson(`${where}: input '${declared.name}'`, datatype, shape, input.data),
       };
     });
-    samples.push({ tensors, parameters: (json.parameters ?? {}) as Sample["parameters"] });
+    samples.push({ tensors, parameters: readParameters(json.parameters, where) });
   }
   if (samples.length === 0) throw new ServingError("invalid-argument", `${name}: holds no requests`);
   return samples;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseTarget } from "../target.js";
 import { parseDataFile } from "./data-file.js";
-import { type InputOptions, makeSamples, parseLengths, parseRange, parseShape } from "./inputs.js";
+import { type InputOptions, makeSamples, parseLengths, parseParameter, parseRange, parseShape } from "./inputs.js";
 
 const options: InputOptions = {
   data: "random",
@@ -108,11 +108,36 @@ describe("inputs", () => {
   });
 
   it.each([
+    ["task=digits", ["task", "digits"]],
+    ["utility=2", ["utility", 2]],
+    ["x=-1.5e3", ["x", -1500]],
+    ["flag=true", ["flag", true]],
+    ['task="7"', ["task", "7"]],
+    ['task="7', ["task", '"7']],
+    ['task="a"b"', ["task", '"a"b"']],
+    ["id=007", ["id", "007"]],
+    ["big=1e999", ["big", "1e999"]],
+    ["eq=a=b", ["eq", "a=b"]],
+    ["none=", ["none", ""]],
+  ])("reads the parameter %s", (spec, parameter) => {
+    expect(parseParameter(spec)).toEqual(parameter);
+  });
+
+  it("refuses a parameter without a name or value", () => {
+    for (const spec of ["task", "=digits"])
+      expect(() => parseParameter(spec)).toThrow(`--parameter must be NAME=VALUE; was '${spec}'`);
+  });
+
+  it.each([
     ["{", "f: line 1: is not JSON"],
     ["{}", "f: line 1: 'inputs' must be a non-empty array"],
     ['{"inputs":[{"name":"y"}]}', "f: line 1: inputs[0].name must be one of x; was 'y'"],
     ['{"inputs":[{"name":"x"}]}', "inputs[0].shape must be an array"],
     ['\n{"inputs":[{"name":"x","shape":[1,2],"data":[1]}]}', "f: line 2: input 'x' must have 2 elements"],
+    [
+      '{"inputs":[{"name":"x","shape":[1,2],"data":[1,2]}],"parameters":{"task":null}}',
+      "parameter 'task' of f: line 1 must be a string, a number or a boolean, got null",
+    ],
     ["\n", "f: holds no requests"],
   ])("refuses the data file %j, naming the line", (text, message) => {
     expect(() => parseDataFile("f", text, metadata("FP32", [1, 2]))).toThrow(message);

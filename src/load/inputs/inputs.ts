@@ -1,4 +1,5 @@
 /** Makes the inputs that load is sent with, once, before the run: nothing is made or encoded per request. */
+import type { Parameters, ParameterValue } from "../../wire/infer-parameters.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { DATATYPES, type Datatype, elementCount, type Tensor } from "../../wire/tensors/tensor.js";
 import type { ModelMetadata, TensorMetadata } from "./metadata.js";
@@ -7,7 +8,7 @@ import { randomStream } from "./random.js";
 /** The inputs of one request. */
 export interface Sample {
   readonly tensors: readonly Tensor[];
-  readonly parameters: Readonly<Record<string, string | number | boolean>>;
+  readonly parameters: Parameters;
 }
 
 export interface InputOptions {
@@ -268,4 +269,28 @@ export function parseRange(spec: string): [string, IntegerRange] {
       `--range must be NAME=LOW:HIGH or LOW:HIGH, whole numbers with LOW <= HIGH; was '${spec}'`,
     );
   return [match![1] ?? "", [low, high]];
+}
+
+/**
+ * `NAME=VALUE`, a request parameter: `true` and `false` are booleans, what JSON has as a number is one, `"..."` is the
+ * text within, all else is text as it stands.
+ *
+ * @throws ServingError invalid-argument naming the value.
+ */
+export function parseParameter(spec: string): [string, ParameterValue] {
+  const at = spec.indexOf("=");
+  if (at < 1) throw new ServingError("invalid-argument", `--parameter must be NAME=VALUE; was '${spec}'`);
+  const value = spec.slice(at + 1);
+  return [spec.slice(0, at), SCALAR.test(value) ? scalarOf(value) : value];
+}
+
+const SCALAR = /^(?:true|false|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|".*")$/;
+
+function scalarOf(value: string): ParameterValue {
+  try {
+    const parsed = JSON.parse(value) as ParameterValue;
+    return parsed === Number.POSITIVE_INFINITY || parsed === Number.NEGATIVE_INFINITY ? value : parsed;
+  } catch {
+    return value; // Quotes around what is no JSON text.
+  }
 }

@@ -58,7 +58,7 @@ export function createMethods(
       });
     }),
     modelConfig: unary(({ name, version }) =>
-      ModelConfigResponse.fromPartial({ config: modelConfig(gateway.model(name, version)) }),
+      ModelConfigResponse.fromPartial({ config: modelConfig(gateway.model(name, version), gateway.scaling()) }),
     ),
     modelStatistics: unary(({ name, version }) => {
       if (name !== "") gateway.model(name, version);

@@ -157,7 +157,7 @@ function getModel(gateway: Gateway, path: ModelPath, request: FastifyRequest, re
     case "metadata":
       return modelMetadata(gateway.model(path.name, path.version));
     case "config":
-      return modelConfigJson(gateway.model(path.name, path.version));
+      return modelConfigJson(gateway.model(path.name, path.version), gateway.scaling());
     case "ready": {
       const ready = gateway.modelReady(path.name, path.version);
       return health(reply, ready, { name: path.name, ready }, `model '${path.name}' is not ready`);

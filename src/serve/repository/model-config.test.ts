@@ -6,6 +6,7 @@ const input = (axis: number | null) => tensorSpec("x", "FP32", [-1, 2, -1], { ba
 const config = (axis: number | null, batchSizeMax = 8) =>
   modelConfigJson(
     modelSpec({ name: "m", batchSizeMax, inputs: [input(axis)], outputs: [tensorSpec("y", "FP32", [-1, 3])] }),
+    [],
   );
 
 test("model config: the batch as the first dimension is left out of dims", () => {
@@ -32,4 +33,12 @@ test.each([
       "rubato.batch_axis.y": { string_value: "0" },
     },
   });
+});
+
+test("model config: instances are the accelerators that the model's group has now; a pipeline has none", () => {
+  const instances = (group: string) =>
+    modelConfigJson(modelSpec({ name: "m", group }), [{ group: "g", serving: 3 }]).instance_group;
+  expect(instances("g")).toMatchObject([{ name: "g", count: 3 }]);
+  expect(instances("gone")).toMatchObject([{ name: "gone", count: 0 }]);
+  expect(instances("")).toEqual([]);
 });

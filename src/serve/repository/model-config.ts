@@ -70,8 +70,12 @@ function batchParameters(model: ModelSpec): Record<string, string> {
   return parameters;
 }
 
-/** The configuration as the proto has it. A model served with a deadline batches dynamically: load tools look for that. */
-export function modelConfig(model: ModelSpec): ModelConfig {
+/** Accelerators by their group, as far as they serve. */
+type Groups = readonly { readonly group: string; readonly serving: number }[];
+
+/** The configuration as the proto has it; instances are the accelerators that serve in its group now, at least one. A model served with a deadline batches dynamically: load tools look for that. */
+export function modelConfig(model: ModelSpec, groups: Groups): ModelConfig {
+  const count = Math.max(1, groups.find(({ group }) => group === model.group)?.serving ?? 0);
   const parameters: Record<string, { stringValue: string }> = {};
   for (const [key, value] of Object.entries({ ...model.parameters, ...batchParameters(model) }))
     parameters[key] = { stringValue: value };
@@ -99,7 +103,7 @@ export function modelConfig(model: ModelSpec): ModelConfig {
       dataType: dataType(output.datatype),
       dims: dims(model, output).map(BigInt),
     })),
-    instanceGroup: model.group === "" ? [] : [{ name: model.group, count: 1, kind: ModelInstanceGroup_Kind.KIND_CPU }],
+    instanceGroup: model.group === "" ? [] : [{ name: model.group, count, kind: ModelInstanceGroup_Kind.KIND_CPU }],
     ...(model.batchSizeMax > 0
       ? {
           schedulingChoice: {
@@ -125,8 +129,8 @@ const jsonVersion = (version: string): number | string =>
   Number.isSafeInteger(Number(version)) ? Number(version) : version;
 
 /** The configuration as REST shows it: snake case, enums by name, 64-bit fields as numbers. */
-export function modelConfigJson(model: ModelSpec): Record<string, unknown> {
-  const config = modelConfig(model);
+export function modelConfigJson(model: ModelSpec, groups: Groups): Record<string, unknown> {
+  const config = modelConfig(model, groups);
   const dynamic = config.schedulingChoice?.value;
   const policy = dynamic?.defaultQueuePolicy;
   return {
