@@ -35,10 +35,10 @@ test.each([
   });
 });
 
-test("model config: instances are the accelerators that the model's group has now; a pipeline has none", () => {
+test("model config: instances are the accelerators that serve in the group of the model, at least one; a pipeline has none", () => {
   const instances = (group: string) =>
     modelConfigJson(modelSpec({ name: "m", group }), [{ group: "g", serving: 3 }]).instance_group;
   expect(instances("g")).toMatchObject([{ name: "g", count: 3 }]);
-  expect(instances("gone")).toMatchObject([{ name: "gone", count: 0 }]);
+  expect(instances("gone")).toMatchObject([{ name: "gone", count: 1 }]);
   expect(instances("")).toEqual([]);
 });
