@@ -58,7 +58,8 @@ await runExample(async () => {
       view = await askHttp(url);
     }
     if (view.state !== "READY") throw new Error(`${task} is ${view.state}: ${view.reason}`);
-    console.log(`${task}: ${view.state}, right by gamma ${JSON.stringify(view.accuracy)}`);
+    const right = view.gammas.map(({ gamma, accuracy }) => `${gamma}: ${accuracy}`);
+    console.log(`${task}: ${view.state}, right by gamma ${right.join(", ")}`);
     const [at, { side }] = [IMAGES, images];
     const inputs = [tensor("image", "FP32", [1, 1, side, side], images.image(at))];
     const { outputs, parameters } = await connectHttp(http).infer(MODEL, inputs, {

@@ -18,6 +18,7 @@ export interface BenchOptions {
   readonly profiler?: boolean;
   /** Of elastic: relative to the capacity; undefined: the benchmark's own. */
   readonly loads?: readonly number[] | undefined;
+  readonly gammas?: readonly number[] | undefined;
   /** Of default, apps, pipelines and elastic: where finished cases are kept. */
   readonly outDir?: string | null;
   readonly onProgress: (text: string) => void;
@@ -168,7 +169,8 @@ export const BENCHES: readonly Bench[] = [
       "utility of real images answered in time with their true label under bursts around capacity, on the elastic model that ships: the default and " +
       "OTAS against every fixed gamma, gamma 0 with dropping, gamma by the queue",
     isNotFor: "machines that do anything else meanwhile",
-    takes: "1 h 35 min on two quiet cores, goes on where it was ended; --size 0.4 --loads 1.3 14 min",
+    takes:
+      "a minute for each contender (20), pair (5) and load (4) on two quiet cores, goes on where it was ended; --size 0.2 --loads 1.3 --gammas=-10 10 min",
     isQuick: false,
     run: async (options) => (await import("./elastic/elastic-bench.js")).benchElastic(options),
   },

@@ -342,7 +342,7 @@ describe("queries", () => {
     };
     for (const [value, text] of [
       [Number.NaN, "element 3 of input 'image' is NaN, which leads to it"],
-      [-3e38, "the furthest from 0 is -3e+38, element 3 of 'image'"],
+      [Number.NEGATIVE_INFINITY, "element 3 of input 'image' is -Infinity, which leads to it"],
     ] as const) {
       const data = pixels(value);
       const inputs = [

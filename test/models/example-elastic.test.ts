@@ -95,11 +95,15 @@ test.each([
   [["--model", "vad"], "--model must be an elastic model of "],
   [["--images", "/nowhere"], "--images must be a folder; was /nowhere\n"],
   [["--protocol", "grpc"], "Unknown option '--protocol': it must be one of --model, "],
-])("a wrong flag is one line and status 2: %s", async (flags, line) => {
-  const { code, text } = await run(...flags);
-  expect(text.startsWith(line) && text.trim().split("\n").length === 1, text).toBe(true);
-  expect(code).toBe(2);
-}, 60_000);
+])(
+  "a wrong flag is one line and status 2: %s",
+  async (flags, line) => {
+    const { code, text } = await run(...flags);
+    expect(text.startsWith(line) && text.trim().split("\n").length === 1, text).toBe(true);
+    expect(code).toBe(2);
+  },
+  60_000,
+);
 
 /** What the server of an example leaves behind would be here, and nothing else is. */
 async function ended(signal: NodeJS.Signals, isServing: boolean): Promise<{ code: number | null; left: string[] }> {

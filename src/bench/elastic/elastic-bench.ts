@@ -32,6 +32,8 @@ export interface ElasticBenchOptions {
   readonly size: number;
   /** Relative to the capacity at gamma 0. Default: LOADS. */
   readonly loads?: readonly number[] | undefined;
+  /** That are fixed in comparison. Default: all of the model's. */
+  readonly gammas?: readonly number[] | undefined;
   /** With the trace's file; null: its rates are generated. */
   readonly dataDir: string | null;
   readonly figuresDir?: string | null;
@@ -68,7 +70,7 @@ export async function benchElastic(options: ElasticBenchOptions): Promise<BenchR
 async function benchModel(options: ElasticBenchOptions, model: string): Promise<BenchResult[]> {
   const { size, outDir, onProgress } = options;
   const isTiny = size < TINY;
-  const fixed = fixedContenders(gammasOf(sourceOf(model)));
+  const fixed = fixedContenders(options.gammas ?? gammasOf(sourceOf(model)));
   const contenders = isTiny ? [DEFAULT, OTAS, PLAIN, fixed[0]!] : [...COMMON, ...fixed];
   const kept = new KeptCases<ElasticCase>(outDir == null ? null : path.join(outDir, "elastic"));
   const loads = isTiny ? [TINY_RUN.load] : (options.loads ?? LOADS);

@@ -22,6 +22,7 @@ interface BenchFlags {
   readonly drift?: boolean;
   readonly profiler?: boolean;
   readonly loads?: readonly number[];
+  readonly gammas?: readonly number[];
   readonly out: string;
   readonly json?: boolean;
 }
@@ -67,6 +68,11 @@ export function benchCommand(output: Output): Command {
     .option("--drift", "apps: one app's requests become twice as long, in place of the comparison")
     .option("--profiler", "apps: p99 at 70 % load with the online profiler and without, in place of the comparison")
     .option("--loads <list>", "elastic: offered loads, relative to the capacity", numbersWithin({ above: 0, max: 10 }))
+    .option(
+      "--gammas <list>",
+      "elastic: gammas that are fixed in comparison (default all of the model's)",
+      numbersWithin({ min: -1000, max: 1000 }),
+    )
     .option("--json", "print the results as one JSON document")
     .addHelpText(
       "after",
@@ -104,7 +110,7 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
-    const { size, seconds, casesSeed, out: outDir, drift = false, profiler = false, loads } = flags;
+    const { size, seconds, casesSeed, out: outDir, drift = false, profiler = false, loads, gammas } = flags;
     const part = flags.simulated ? "simulated" : flags.live ? "live" : undefined;
     return await bench.run({
       size,
@@ -117,6 +123,7 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
       drift,
       profiler,
       loads,
+      gammas,
       onProgress,
     });
   } catch (error) {
