@@ -100,7 +100,6 @@ export function optionsFromArguments(usage, more = {}, check = (values) => value
     grpc: { type: "string", default: "127.0.0.1:8001" },
     protocol: { type: "string", default: "http" },
     "timeout-ms": { type: "string" },
-    help: { type: "boolean", default: false },
     ...more,
   };
   return readFlags(`usage: node examples/${usage}\n\n${HELP}`, options, (values, positionals) => {
@@ -122,18 +121,16 @@ export function optionsFromArguments(usage, more = {}, check = (values) => value
  * @param help what --help prints.
  */
 export function readFlags(help, options, check) {
+  const all = { ...options, help: { type: "boolean", default: false } };
   try {
-    const { values, positionals } = parseArgs({
-      options: { help: { type: "boolean", default: false }, ...options },
-      allowPositionals: true,
-    });
+    const { values, positionals } = parseArgs({ options: all, allowPositionals: true });
     if (values.help) {
       console.log(help);
       process.exit(0);
     }
     return check(values, positionals);
   } catch (error) {
-    const flags = Object.keys(options).map((name) => `--${name}`);
+    const flags = Object.keys(all).map((name) => `--${name}`);
     const isUnknown = error.code === "ERR_PARSE_ARGS_UNKNOWN_OPTION";
     console.error(isUnknown ? `${error.message.split(". ")[0]}: it must be one of ${flags.join(", ")}` : error.message);
     process.exit(2);

@@ -277,7 +277,7 @@ export class Budgets {
     const [module, frame, request] = [flow.moduleOf(part), flow.frameOf(part), flow.requestOf(part)];
     const deadline = flow.deadline[request]!;
     due.dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
-    due.headStartUs = this.headStarts[module]!;
+    due.headStartUs = this.headStartUs(module);
     if (committed === null) return;
     const pathUs = this.ownUs[module]! + this.afterUs[module]!;
     if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) {

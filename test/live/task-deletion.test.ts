@@ -3,24 +3,10 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { ElasticSpec } from "../../src/config/elastic.js";
 import { FakeServer, group, modelSpec } from "../fakes/fake-server.js";
+import { elasticSpec } from "../support/specs.js";
 
-const ELASTIC: ElasticSpec = {
-  gammas: [-1, 0],
-  gamma: 0,
-  layers: 1,
-  width: 1,
-  classes: null,
-  tasksMax: 4,
-  classesMax: 10,
-  taskBytesMax: 1000,
-  imagesMax: 100,
-  utilityMax: 10,
-  accuracyMin: 0,
-  registers: true,
-  confidence: null,
-};
+const ELASTIC = elasticSpec();
 
 let folder: string;
 beforeEach(() => {

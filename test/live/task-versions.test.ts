@@ -3,28 +3,15 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { ElasticSpec, TaskTrial, TrialResult } from "../../src/config/elastic.js";
+import type { TaskTrial, TrialResult } from "../../src/config/elastic.js";
 import { durationUs } from "../../src/core/time.js";
 import type { TaskStatus } from "../../src/serve/gateway.js";
 import type { Tensor } from "../../src/wire/tensors/tensor.js";
 import { packBytes } from "../../src/wire/tensors/tensor-bytes.js";
 import { FakeServer, group, modelSpec } from "../fakes/fake-server.js";
+import { elasticSpec } from "../support/specs.js";
 
-const ELASTIC: ElasticSpec = {
-  gammas: [-1, 0],
-  gamma: 0,
-  layers: 1,
-  width: 1,
-  classes: null,
-  tasksMax: 4,
-  classesMax: 10,
-  taskBytesMax: 1000,
-  imagesMax: 100,
-  utilityMax: 10,
-  accuracyMin: 0.5,
-  registers: true,
-  confidence: null,
-};
+const ELASTIC = elasticSpec({ accuracyMin: 0.5 });
 const IMAGES = 16;
 
 let folder: string;

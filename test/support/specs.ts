@@ -1,4 +1,5 @@
 /** Model specifications for tests: everything that a test does not speak about has a plain default. */
+import type { ElasticSpec } from "../../src/config/elastic.js";
 import type {
   AcceleratorGroupSpec,
   EmulatedSpec,
@@ -16,6 +17,26 @@ export function tensorSpec(
   rest: Partial<TensorSpec> = {},
 ): TensorSpec {
   return { name, datatype, shape, batchAxis: 0, variable: null, optional: false, ...rest };
+}
+
+/** Two gammas over one layer of width 1, without prompts. */
+export function elasticSpec(rest: Partial<ElasticSpec> = {}): ElasticSpec {
+  return {
+    gammas: [-1, 0],
+    gamma: 0,
+    layers: 1,
+    width: 1,
+    classes: null,
+    tasksMax: 4,
+    classesMax: 10,
+    taskBytesMax: 1000,
+    imagesMax: 100,
+    utilityMax: 10,
+    accuracyMin: 0,
+    registers: true,
+    confidence: null,
+    ...rest,
+  };
 }
 
 export function padded(axis: number, buckets: readonly number[], rest: Partial<VariableAxis> = {}): VariableAxis {
