@@ -80,6 +80,7 @@ export { WorkerHost } from "./threads/hosts.js";
 export { createMemory } from "./threads/memory.js";
 export type { ThreadedModel } from "./threads/model-queues.js";
 export type { DispatchedBatch } from "./threads/queues/dispatched-batch.js";
-export { type RunOptions, type RunRecord, replayRun } from "./threads/replay.js";
+export { replayRun } from "./threads/replay/replay.js";
+export type { RunOptions, RunRecord } from "./threads/run-record.js";
 export { ThreadedScheduler, type ThreadedSink } from "./threads/threaded-scheduler.js";
 export { ServingError } from "./wire/serving-error.js";

@@ -30,6 +30,7 @@ export interface OfferReader {
 }
 
 export interface OfferWriter {
+  /** Read it after `blank`: it may have been replaced. */
   readonly cells: Float64Array;
   reset(key: number): void;
   /** @returns where to write the next offer of the queue; it is seen after `post`. */

@@ -7,7 +7,7 @@ import { RANK, rankBell, type SchedulerMemory } from "./memory.js";
 import { MailboxReader, MailboxWriter } from "./offer-mailbox.js";
 import { QueueActor } from "./queues/queue-actor.js";
 import { RankActor } from "./rank-actor.js";
-import type { RunOptions } from "./replay.js";
+import type { RunOptions } from "./run-record.js";
 import { RecordingPace } from "./turn-log.js";
 import { type WorkerHostOptions, WorkerTeam } from "./worker-team.js";
 

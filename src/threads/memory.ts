@@ -4,7 +4,7 @@ import { createBells } from "./bell.js";
 import * as is from "./messages.js";
 import { createMailboxes, type MailboxMemory } from "./offer-mailbox.js";
 import { questionRoom } from "./rank-news.js";
-import type { RunOptions } from "./replay.js";
+import type { RunOptions } from "./run-record.js";
 
 /** Number of the rank's thread, where queue threads have 0, 1, ... */
 export const RANK = -1;

@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import { deferred } from "../policies/registry.js";
 import { FREE_PACE } from "./channel.js";
 import * as is from "./messages.js";
+import { createMailboxes, MailboxReader } from "./offer-mailbox.js";
 import { RankActor } from "./rank-actor.js";
-import { ReplayBoxes, ReplayRing } from "./replay.js";
+import { ReplayRing } from "./replay/replay-ring.js";
 
 const NO_DELAYS = { controlUs: 0, dataUsPerRequest: 0, responseUs: 0 };
 
@@ -14,7 +15,7 @@ function createRank() {
   const asked = new ReplayRing(is.OUT_WIDTH);
   const rank = new RankActor(
     { policy: deferred(), network: NO_DELAYS, acceleratorsMax: 4, queuesMax: 4, learn: false, oneAtATime: false },
-    { fromFront, fromQueues: [toRank], toQueues: [asked], mailboxes: new ReplayBoxes(4) },
+    { fromFront, fromQueues: [toRank], toQueues: [asked], mailboxes: new MailboxReader(createMailboxes(4)) },
     FREE_PACE,
   );
   const write = (ring: ReplayRing, record: readonly number[]): void => {

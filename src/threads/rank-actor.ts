@@ -45,6 +45,9 @@ export interface RankActorChannels {
 const FROM_FRONT = 0;
 /** Source number of a queue thread's ring. */
 export const fromThread = (thread: number): number => thread + 1;
+/** The queue thread of a source that is one's. */
+export const threadOf = (source: number): number => source - 1;
+
 /**
  * Symphony's RankThread (§4.2, Appendix D): when each accelerator is free, the newest offer of each queue, and the match.
  * It is the core's AcceleratorSide and the policy's arbiter with records for calls.

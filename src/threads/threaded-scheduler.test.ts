@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { eager } from "../policies/registry.js";
 import { LocalHost } from "./hosts.js";
 import { createMemory } from "./memory.js";
-import type { RunOptions } from "./replay.js";
+import type { RunOptions } from "./run-record.js";
 import { ThreadedScheduler } from "./threaded-scheduler.js";
 
 const RUN: RunOptions = {

@@ -10,7 +10,7 @@ import * as is from "./messages.js";
 import { type Model, type ModelId, ModelQueues, type ThreadedModel } from "./model-queues.js";
 import type { DispatchedBatch } from "./queues/dispatched-batch.js";
 import { type HandedRequest, type PortRecord, type PortSink, QueuePort } from "./queues/queue-port.js";
-import { RECORD_FORMAT, type RunOptions, type RunRecord, type ThreadRecord } from "./replay.js";
+import { RECORD_FORMAT, type RunOptions, type RunRecord, type ThreadRecord } from "./run-record.js";
 
 /** What the scheduler tells its driver; called within `poll`. Batches are numbered over all threads. */
 export interface ThreadedSink {

@@ -83,6 +83,8 @@ export class RecordingPace implements Pace {
 
 /** Takes what a log says. */
 export class ReplayPace implements Pace {
+  /** Source that records were last taken from. */
+  source = 0;
   private readonly log: Float64Array;
   private at = 0;
 
@@ -101,14 +103,21 @@ export class ReplayPace implements Pace {
 
   /**
    * Can the next turn happen: has everything that it takes been written?
-   * @param available records of a source. @param newest version of a queue's offer that was written.
+   * @param available records of a source. @param arePosted whether versions of offers have been written that were seen while so
+   * many records were taken from a source; as in the log.
    */
-  isReady(available: (source: number) => number, newest: (key: number) => number): boolean {
+  isReady(
+    available: (source: number) => number,
+    arePosted: (source: number, count: number, seen: readonly number[]) => boolean = () => true,
+  ): boolean {
     if (this.isAtEnd) return false;
     for (let at = this.at + ROW; at < this.log.length && this.log[at] !== TURN; at += ROW) {
-      const value = this.log[at + 1]!;
-      if (this.log[at] === TOOK && available(value % SOURCES_MAX) < Math.floor(value / SOURCES_MAX)) return false;
-      if (this.log[at] === SAW && newest(value % KEYS_MAX) < Math.floor(value / KEYS_MAX)) return false;
+      if (this.log[at] !== TOOK) continue;
+      const source = this.log[at + 1]! % SOURCES_MAX;
+      const count = Math.floor(this.log[at + 1]! / SOURCES_MAX);
+      const seen: number[] = [];
+      for (let next = at + ROW; this.log[next] === SAW; next += ROW) seen.push(this.log[next + 1]!);
+      if (available(source) < count || (seen.length > 0 && !arePosted(source, count, seen))) return false;
     }
     return true;
   }
@@ -137,6 +146,7 @@ export class ReplayPace implements Pace {
     const count = Math.floor(value! / SOURCES_MAX);
     invariant(count <= available, `turn log: ${count} records of source ${source} were taken; ${available} are there`);
     this.at += ROW;
+    this.source = source;
     return count;
   }
 

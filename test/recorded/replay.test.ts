@@ -9,7 +9,8 @@ import { LOG_ARRIVED, LOG_WIDTH } from "../../src/core/event-rows.js";
 import { durationUs } from "../../src/core/time.js";
 import { liveSpec } from "../../src/policies/live.js";
 import { createSeparablePolicy, groupPolicy } from "../../src/policies/registry.js";
-import { type RunRecord, replayRun } from "../../src/threads/replay.js";
+import { replayRun } from "../../src/threads/replay/replay.js";
+import type { RunRecord } from "../../src/threads/run-record.js";
 import { FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 
 const replayLog = (log: EventLog): ReplayResult => replay(log, groupPolicy, liveSpec);

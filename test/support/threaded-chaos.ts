@@ -4,7 +4,7 @@ import { createSeparablePolicy } from "../../src/policies/registry.js";
 import { stream, type Uniform } from "../../src/sim/random.js";
 import { LocalHost, WorkerHost } from "../../src/threads/hosts.js";
 import { createMemory } from "../../src/threads/memory.js";
-import type { RunOptions, RunRecord } from "../../src/threads/replay.js";
+import type { RunOptions, RunRecord } from "../../src/threads/run-record.js";
 import { ThreadedScheduler, type ThreadedSink } from "../../src/threads/threaded-scheduler.js";
 import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 

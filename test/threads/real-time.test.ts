@@ -6,7 +6,7 @@ import { FINISHED } from "../../src/core/outcome.js";
 import { Scheduler } from "../../src/core/scheduler.js";
 import { createSeparablePolicy } from "../../src/policies/registry.js";
 import { stream } from "../../src/sim/random.js";
-import { replayRun } from "../../src/threads/replay.js";
+import { replayRun } from "../../src/threads/replay/replay.js";
 
 /** Slow models: what a busy machine is late by is small beside their windows. */
 const ALPHA_MS = 20;

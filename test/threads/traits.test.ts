@@ -7,7 +7,8 @@ import type { RequestTraits } from "../../src/core/tables/request-table.js";
 import { stream } from "../../src/sim/random.js";
 import { LocalHost } from "../../src/threads/hosts.js";
 import { createMemory } from "../../src/threads/memory.js";
-import { type RunOptions, replayRun } from "../../src/threads/replay.js";
+import { replayRun } from "../../src/threads/replay/replay.js";
+import type { RunOptions } from "../../src/threads/run-record.js";
 import { ThreadedScheduler } from "../../src/threads/threaded-scheduler.js";
 import { byWeight } from "../support/by-weight.js";
 

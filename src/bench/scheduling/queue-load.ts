@@ -5,7 +5,7 @@ import { ALPHA_MS, BATCH_MAX, BETA_MS, RATE_PER_ACCELERATOR, SLO_MS } from "../.
 import { type ActorReport, WorkerHost } from "../../threads/hosts.js";
 import { createMemory } from "../../threads/memory.js";
 import * as is from "../../threads/messages.js";
-import type { RunOptions } from "../../threads/replay.js";
+import type { RunOptions } from "../../threads/run-record.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { RingWriter } from "../../wire/ring.js";
 import type { QueueLoadData, QueueLoadReport } from "./queue-load-thread.js";

@@ -10,7 +10,7 @@ import type { NetworkDelays } from "../../core/policy.js";
 import { stream } from "../../sim/random.js";
 import { type ActorReport, WorkerHost } from "../../threads/hosts.js";
 import { createMemory } from "../../threads/memory.js";
-import type { RunOptions, RunRecord } from "../../threads/replay.js";
+import type { RunOptions, RunRecord } from "../../threads/run-record.js";
 import { ThreadedScheduler, type ThreadedSink } from "../../threads/threaded-scheduler.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 

@@ -143,7 +143,8 @@ export class OfferPoster {
   private postOne(key: QueueKey): void {
     const { mailboxes } = this.channels;
     this.tellSlack(key);
-    this.write(mailboxes.cells, mailboxes.blank(key), key);
+    const offset = mailboxes.blank(key);
+    this.write(mailboxes.cells, offset, key);
     if (this.pace.posted(key, mailboxes.post(key))) this.outbox.notice(key);
   }
 

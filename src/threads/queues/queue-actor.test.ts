@@ -2,15 +2,16 @@ import { expect, test } from "vitest";
 import { DROP_INFEASIBLE, DROP_QUEUE_FULL, DROPPED } from "../../core/outcome.js";
 import type { Queue, SeparablePolicy } from "../../core/policy.js";
 import { deferred } from "../../policies/registry.js";
-import { FREE_PACE } from "../channel.js";
+import { FREE_PACE, type OfferWriter } from "../channel.js";
 import * as is from "../messages.js";
-import { ReplayBoxes, ReplayRing } from "../replay.js";
+import { createMailboxes, MailboxWriter } from "../offer-mailbox.js";
+import { ReplayRing } from "../replay/replay-ring.js";
 import { QueueActor } from "./queue-actor.js";
 
 const SLO_US = 10_000;
 
 /** Queue 0 of one queue thread: l(b) = 1000 b + 1000, at most 4 in a batch; and how often it looked for a batch. */
-function createQueueThread(lengthMax: number) {
+function createQueueThread(lengthMax: number, mailboxes: OfferWriter = new MailboxWriter(createMailboxes(2))) {
   const fromFront = new ReplayRing(is.IN_WIDTH);
   const fromRank = new ReplayRing(is.OUT_WIDTH);
   const toFront = new ReplayRing(is.OUT_WIDTH);
@@ -44,7 +45,7 @@ function createQueueThread(lengthMax: number) {
       fromRank,
       toFront,
       toRank: new ReplayRing(is.OUT_WIDTH),
-      mailboxes: new ReplayBoxes(2),
+      mailboxes,
       waitForRoom: () => {},
     },
     FREE_PACE,
@@ -132,4 +133,26 @@ test("a queue that is full is looked at before another of the same turn is refus
     [DROPPED, DROP_QUEUE_FULL, 5],
   ]);
   expect(actor.requests.live).toBe(2);
+});
+
+test("an offer is written where it will be read, though the room for it was replaced: a replay keeps all", () => {
+  const sizes: number[] = [];
+  const mailboxes = {
+    cells: new Float64Array(is.RANK_WIDTH),
+    reset: () => {},
+    blank(): number {
+      this.cells = new Float64Array(is.RANK_WIDTH);
+      return 0;
+    },
+    post(): boolean {
+      sizes.push(this.cells[is.OFFER_SIZE]!);
+      return true;
+    },
+  };
+  const { actor, arrive } = createQueueThread(8, mailboxes);
+  for (const tag of [0, 1, 2]) {
+    arrive(tag, 100);
+    actor.turn(100);
+  }
+  expect(sizes).toEqual([1, 2, 3]);
 });
