@@ -149,7 +149,7 @@ export const BENCHES: readonly Bench[] = [
       "timeouts; what batches were expected to take and took; --drift: one app's requests double; --profiler: p99 with the online profiler and without",
     isNotFor: "machines that do anything else meanwhile",
     takes:
-      "1 h 30 min on two quiet cores, goes on where it was ended; --size 0.1 30 min; --drift 15 min; --profiler 11 min",
+      "1 h 30 min on two quiet cores, goes on where it was ended; --size 0.1 30 min; --size 0.1 --loads 1.4 7 min; --drift 15 min; --profiler 11 min",
     isQuick: false,
     run: async (options) => (await import("./apps/apps-bench.js")).benchApps(options),
   },
@@ -159,7 +159,8 @@ export const BENCHES: readonly Bench[] = [
       "pages in time through the OCR pipeline from half to twice its capacity, where the others are dropped, accelerator time in vain: the " +
       "default, the default and pard with PARD's estimates, drops by a time for each module",
     isNotFor: "machines that do anything else meanwhile",
-    takes: "35 min on two quiet cores, goes on where it was ended; --size 0.05 2 min",
+    takes:
+      "35 min on two quiet cores, goes on where it was ended; --size 0.5 --loads 1,1.5,2 11 min; --size 0.05 2 min",
     isQuick: false,
     run: async (options) => (await import("./pipelines/pipelines-bench.js")).benchPipelines(options),
   },

@@ -33,6 +33,8 @@ import { type ServedApps, serveApps } from "./served-apps.js";
 
 export interface AppsBenchOptions {
   readonly size: number;
+  /** Offered, relative to the capacity; undefined: APP_LOADS. */
+  readonly loads?: readonly number[] | undefined;
   readonly figuresDir?: string | null;
   /** Where finished cases are kept; null: nowhere. */
   readonly outDir?: string | null;
@@ -77,7 +79,7 @@ export async function benchApps(options: AppsBenchOptions): Promise<BenchResult[
   if (options.drift === true) return benchDrift(settings, { ...serving, size, figuresDir: options.figuresDir ?? null });
   if (options.profiler === true) return benchProfilerCost(settings[0]!, { ...serving, size });
   const kept = new KeptCases<AppsCase>(outDir == null ? null : path.join(outDir, "apps"));
-  const loads = size < TINY ? APP_LOADS.slice(2, 3) : APP_LOADS;
+  const loads = size < TINY ? APP_LOADS.slice(2, 3) : (options.loads ?? APP_LOADS);
   const reports: Reported[] = [];
   for (const setting of settings) {
     const plans = loads.map((load) => planOf(setting, load, size));

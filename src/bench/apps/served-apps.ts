@@ -9,10 +9,9 @@ import { stream } from "../../sim/random.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Contender, RunCounts } from "../default/paired-runs.js";
 import { EAGER } from "../default/paired-runs.js";
-import { temporaryFolder } from "../serving/identity-repository.js";
 import { measureProfile, timesOf } from "../serving/measured-profile.js";
 import { writePolicyModels } from "../serving/policy-models.js";
-import { serveProcess } from "../serving/served-process.js";
+import { type Stoppable, serveFolder } from "../serving/served-folder.js";
 import { groupConfig, groupOf, modelOf, modelsOf, namesApps } from "./app-contenders.js";
 import { type AppLoad, type AppsSetting, longestOf } from "./apps-settings.js";
 import { predictionOfBuckets } from "./served-prediction.js";
@@ -29,7 +28,7 @@ export interface AppsRun {
 /** What one app's load counted. */
 export type AppCounts = Awaited<ReturnType<typeof runTogether>>[number];
 
-export interface ServedApps {
+export interface ServedApps extends Stoppable {
   /** Its file, until stopped. */
   readonly profile: string;
   readonly betaOverAlpha: number;
@@ -43,7 +42,6 @@ export interface ServedApps {
   metrics(): Promise<string>;
   /** What batches took since the server started against what they were expected to; null: its policy knows no distributions. */
   prediction(contender: Contender): Promise<Prediction | null>;
-  stop(): Promise<void>;
 }
 
 export interface ServeAppsOptions {
@@ -63,9 +61,8 @@ const CLOSED_LOOP = 16;
 const CAPACITY_SLO_OVER_ALONE = 150;
 const MIXED_LENGTHS = 1000;
 
-export async function serveApps(setting: AppsSetting, options: ServeAppsOptions): Promise<ServedApps> {
-  const { folder, remove } = temporaryFolder("apps");
-  try {
+export function serveApps(setting: AppsSetting, options: ServeAppsOptions): Promise<ServedApps> {
+  return serveFolder("apps", async (folder, serve) => {
     const { name, source, apps } = setting;
     const names = apps.map((app) => app.name);
     if (options.profile === undefined) options.note(`${name}: profiling for ${options.profileS} s`);
@@ -78,9 +75,9 @@ export async function serveApps(setting: AppsSetting, options: ServeAppsOptions)
     const declared = { ...source, settings: { ...source.settings, apps: names } };
     writePolicyModels(repository, declared, models, sloMs, profile);
     const groups = Object.fromEntries(contenders.map((each) => [groupOf(each), groupConfig(each)]));
-    const server = await serveProcess(folder, { models: repository, groups, scheduler }, true);
+    const { httpPort } = await serve({ models: repository, groups, scheduler });
     const url = (contender: Contender, app: string, ms: number): string =>
-      `http://127.0.0.1:${server.httpPort}/v2/models/${modelOf(contender, name, app)}#slo=${ms}`;
+      `http://127.0.0.1:${httpPort}/v2/models/${modelOf(contender, name, app)}#slo=${ms}`;
     const loadOf = (targets: readonly string[], judgedMs: number): Omit<LoadOptions, "mode"> => ({
       ...LOAD_DEFAULTS,
       targets,
@@ -122,7 +119,7 @@ export async function serveApps(setting: AppsSetting, options: ServeAppsOptions)
       );
       return Promise.all(loads.map(async (load) => (await runTogether([load]))[0]!));
     };
-    const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${server.httpPort}/metrics`)).text();
+    const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text();
     return {
       profile,
       betaOverAlpha,
@@ -136,12 +133,8 @@ export async function serveApps(setting: AppsSetting, options: ServeAppsOptions)
       metrics,
       prediction: async (contender) =>
         predictionOfBuckets(await metrics(), new Set(names.map((app) => modelOf(contender, name, app)))),
-      stop: () => server.stop().finally(remove),
     };
-  } catch (error) {
-    remove();
-    throw error;
-  }
+  });
 }
 
 type Part = AppCounts["parts"][number];

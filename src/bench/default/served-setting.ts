@@ -7,10 +7,9 @@ import path from "node:path";
 import { defaultClientTimeoutMs, LOAD_DEFAULTS, type LoadOptions } from "../../load/load-options.js";
 import { runLoad } from "../../load/run-load.js";
 import { runTogether } from "../../load/run-together.js";
-import { temporaryFolder } from "../serving/identity-repository.js";
 import { CPU_WORKERS, measureProfile, timesOf } from "../serving/measured-profile.js";
 import { type ModelSource, type PolicyModel, writePolicyModels } from "../serving/policy-models.js";
-import { serveProcess } from "../serving/served-process.js";
+import { type Stoppable, serveFolder } from "../serving/served-folder.js";
 import type { EmulatedModel, EmulatedSetting, LiveSetting, RealSetting } from "./live-cases.js";
 import { CONTROL, type Contender, DEFAULT, EAGER, type RunCounts, timeoutsOf } from "./paired-runs.js";
 import { realModel } from "./real-models.js";
@@ -24,7 +23,7 @@ export interface RunLength {
   readonly countedS: number;
 }
 
-export interface ServedSetting {
+export interface ServedSetting extends Stoppable {
   readonly capacityRps: number;
   readonly betaOverAlpha: number;
   readonly sloMs: Readonly<Record<string, number>>;
@@ -40,7 +39,6 @@ export interface ServedSetting {
     length: RunLength,
     pairs: number,
   ): Promise<RunCounts[][]>;
-  stop(): Promise<void>;
 }
 
 export interface ServeOptions {
@@ -68,9 +66,8 @@ export function policyModel(contender: Contender, model: string): PolicyModel {
   return { name: `${group}-${model}`, group, policy, policyOptions };
 }
 
-async function serveEmulated(setting: EmulatedSetting, options: ServeOptions): Promise<ServedSetting> {
-  const { folder, remove } = temporaryFolder("default");
-  try {
+function serveEmulated(setting: EmulatedSetting, options: ServeOptions): Promise<ServedSetting> {
+  return serveFolder("default", async (folder, serve) => {
     const contenders = contendersOf(options.timeouts);
     const repository = path.join(folder, "models");
     for (const model of setting.models) {
@@ -79,20 +76,12 @@ async function serveEmulated(setting: EmulatedSetting, options: ServeOptions): P
     }
     const group = { kind: "emulated", count: setting.accelerators };
     const groups = Object.fromEntries(contenders.map((contender) => [groupOf(contender), group]));
-    const server = await serveProcess(folder, { models: repository, groups }, true);
+    const { httpPort } = await serve({ models: repository, groups });
     const sloMs = Object.fromEntries(setting.models.map((model) => [model.name, model.sloMs]));
-    return {
-      capacityRps: setting.capacityRps,
-      betaOverAlpha: setting.betaOverAlpha,
-      sloMs,
-      run: (contenders, rps, seed, length, pairs) =>
-        open(server.httpPort, contenders, sloMs, rps, seed, length, pairs, {}),
-      stop: () => server.stop().finally(remove),
-    };
-  } catch (error) {
-    remove();
-    throw error;
-  }
+    const run: ServedSetting["run"] = (contenders, rps, seed, length, pairs) =>
+      open(httpPort, contenders, sloMs, rps, seed, length, pairs, {});
+    return { capacityRps: setting.capacityRps, betaOverAlpha: setting.betaOverAlpha, sloMs, run };
+  });
 }
 
 function emulatedSource({ alphaMs, betaMs, batchMax }: EmulatedModel): ModelSource {
@@ -108,9 +97,8 @@ function emulatedSource({ alphaMs, betaMs, batchMax }: EmulatedModel): ModelSour
   return { settings, file: null };
 }
 
-async function serveReal({ name }: RealSetting, options: ServeOptions): Promise<ServedSetting> {
-  const { folder, remove } = temporaryFolder("default");
-  try {
+function serveReal({ name }: RealSetting, options: ServeOptions): Promise<ServedSetting> {
+  return serveFolder("default", async (folder, serve) => {
     const { source, longest, sloMs: sloOf, load } = realModel(name, folder, options.dataDir);
     options.note(`${name}: profiling for ${options.profileS} s`);
     const profile = await measureProfile(folder, source, options.profileS);
@@ -121,27 +109,14 @@ async function serveReal({ name }: RealSetting, options: ServeOptions): Promise<
     const models = contenders.map((contender) => policyModel(contender, name));
     writePolicyModels(repository, source, models, sloMs, profile);
     const groups = Object.fromEntries(contenders.map((contender) => [groupOf(contender), CPU_WORKERS]));
-    const server = await serveProcess(folder, { models: repository, groups }, true);
+    const { httpPort } = await serve({ models: repository, groups });
+    options.note(`${name}: capacity; a request alone takes ${aloneMs.toFixed(2)} ms, SLO ${sloMs} ms`);
+    const capacityRps = await closedLoopRps(httpPort, name, sloMs, options.capacityS, load);
     const slos = { [name]: sloMs };
-    try {
-      options.note(`${name}: capacity; a request alone takes ${aloneMs.toFixed(2)} ms, SLO ${sloMs} ms`);
-      const capacityRps = await closedLoopRps(server.httpPort, name, sloMs, options.capacityS, load);
-      return {
-        capacityRps,
-        betaOverAlpha,
-        sloMs: slos,
-        run: (contenders, rps, seed, length, pairs) =>
-          open(server.httpPort, contenders, slos, rps, seed, length, pairs, load),
-        stop: () => server.stop().finally(remove),
-      };
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
-  } catch (error) {
-    remove();
-    throw error;
-  }
+    const run: ServedSetting["run"] = (contenders, rps, seed, length, pairs) =>
+      open(httpPort, contenders, slos, rps, seed, length, pairs, load);
+    return { capacityRps, betaOverAlpha, sloMs: slos, run };
+  });
 }
 
 function targetsOf(port: number, contender: Contender, sloMs: Readonly<Record<string, number>>): string[] {

@@ -4,10 +4,9 @@ import path from "node:path";
 import { interpolateTable, type ModelProfile, profileAt } from "../../serve/models/model-profile.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type LabelledImages, readLabelledImages } from "../serving/elastic/labelled-images.js";
-import { temporaryFolder } from "../serving/identity-repository.js";
 import { measureProfile } from "../serving/measured-profile.js";
 import { type ModelSource, sourceOf } from "../serving/policy-models.js";
-import { serveProcess } from "../serving/served-process.js";
+import { type Stoppable, serveFolder } from "../serving/served-folder.js";
 import {
   type ElasticContender,
   fixedContenders,
@@ -52,12 +51,11 @@ export interface ElasticRunOptions extends ElasticRunLength {
   readonly seed: number;
 }
 
-export interface ServedElastic extends ElasticMachine {
+export interface ServedElastic extends ElasticMachine, Stoppable {
   readonly types: readonly QueryType[];
   readonly stretch: number;
   /** The same seed, the same arrivals, images and labels, whoever serves them. */
   run(contender: ElasticContender, run: ElasticRunOptions): Promise<ElasticCounts>;
-  stop(): Promise<void>;
 }
 
 const CONCURRENCY = 16;
@@ -68,10 +66,9 @@ const WARM_IMAGES = 64;
 
 export const gammasOf = ({ settings }: ModelSource): number[] => (settings.elastic as { gammas: number[] }).gammas;
 
-export async function serveElastic(options: ServeElasticOptions): Promise<ServedElastic> {
+export function serveElastic(options: ServeElasticOptions): Promise<ServedElastic> {
   const { model, contenders, known, note } = options;
-  const { folder, remove } = temporaryFolder("elastic");
-  try {
+  return serveFolder("elastic", async (folder, serve) => {
     const source = sourceOf(model);
     const gammas = gammasOf(source);
     note(`profiling with ${gammas.length} gammas for ${options.profileS} s`);
@@ -87,43 +84,28 @@ export async function serveElastic(options: ServeElasticOptions): Promise<Served
     writeElastic(repository, model, source, served, longestMs, profile);
     const groups = Object.fromEntries(served.map((each) => [groupOf(each), groupConfig(each)]));
     note(`starting ${served.length} workers; capacity ${capacityRps.toFixed(0)} requests/s at gamma 0`);
-    const server = await serveProcess(folder, { models: repository, groups }, true);
-    try {
-      const urlOf = (each: ElasticContender): string =>
-        `http://127.0.0.1:${server.httpPort}/v2/models/${groupOf(each)}`;
-      const side = await sideOf(urlOf(served[0]!));
-      const images = (await tasksOf(server.httpPort, served[0]!)).map((task) =>
-        readLabelledImages(path.join(model, "images"), task, side),
-      );
-      const accuracy = known.accuracy ?? (await accuracyOf(byGamma, images, urlOf, note));
-      await Promise.all(contenders.map((contender) => warm(urlOf(contender), images[0]!, longestMs)));
-      const hardestFirst = images.map(({ task }) => task).sort((a, b) => accuracy[a]!["0"]! - accuracy[b]!["0"]!);
-      const types = queryTypes(hardestFirst, stretch);
-      const ofTypes = types.map(({ task }) => images.find((own) => own.task === task)!);
-      const samples = types.map((type, index) => samplesOf(ofTypes[index]!, type));
-      const best = types.map(({ task, utility }) => utility * Math.max(...Object.values(accuracy[task]!)));
-      const rates = burstyRates(options.dataDir);
-      return {
-        capacityRps,
-        accuracy,
-        types,
-        stretch,
-        run(contender, { rps, seed, warmupS, countedS }) {
-          const counts = ofTypes.map(({ labels }) => labels.length);
-          const queries = drawQueries({ rates, rps, stretch, seed, warmupS, countedS, images: counts });
-          const countedFromUs = warmupS * stretch * 1e6;
-          return runLabelled(urlOf(contender), samples, { types, images: ofTypes, best, queries, countedFromUs });
-        },
-        stop: () => server.stop().finally(remove),
-      };
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
-  } catch (error) {
-    remove();
-    throw error;
-  }
+    const { httpPort } = await serve({ models: repository, groups });
+    const urlOf = (each: ElasticContender): string => `http://127.0.0.1:${httpPort}/v2/models/${groupOf(each)}`;
+    const side = await sideOf(urlOf(served[0]!));
+    const images = (await tasksOf(httpPort, served[0]!)).map((task) =>
+      readLabelledImages(path.join(model, "images"), task, side),
+    );
+    const accuracy = known.accuracy ?? (await accuracyOf(byGamma, images, urlOf, note));
+    await Promise.all(contenders.map((contender) => warm(urlOf(contender), images[0]!, longestMs)));
+    const hardestFirst = images.map(({ task }) => task).sort((a, b) => accuracy[a]!["0"]! - accuracy[b]!["0"]!);
+    const types = queryTypes(hardestFirst, stretch);
+    const ofTypes = types.map(({ task }) => images.find((own) => own.task === task)!);
+    const samples = types.map((type, index) => samplesOf(ofTypes[index]!, type));
+    const best = types.map(({ task, utility }) => utility * Math.max(...Object.values(accuracy[task]!)));
+    const rates = burstyRates(options.dataDir);
+    const run: ServedElastic["run"] = (contender, { rps, seed, warmupS, countedS }) => {
+      const counts = ofTypes.map(({ labels }) => labels.length);
+      const queries = drawQueries({ rates, rps, stretch, seed, warmupS, countedS, images: counts });
+      const countedFromUs = warmupS * stretch * 1e6;
+      return runLabelled(urlOf(contender), samples, { types, images: ofTypes, best, queries, countedFromUs });
+    };
+    return { capacityRps, accuracy, types, stretch, run };
+  });
 }
 
 const union = (some: readonly ElasticContender[], others: readonly ElasticContender[]): ElasticContender[] => [

@@ -4,7 +4,7 @@ import path from "node:path";
 import { normalOf, stream } from "../../sim/random.js";
 import { elasticModel } from "../serving/elastic/elastic-graph.js";
 import { drawnWeights, type ElasticGeometry } from "../serving/elastic/elastic-weights.js";
-import { type TemporaryFolder, temporaryFolder } from "../serving/identity-repository.js";
+import { type TemporaryFolder, temporaryFolder } from "../serving/temporary-folder.js";
 
 export const TINY: ElasticGeometry = { side: 16, width: 16, heads: 2, layers: 3, stem: [4, 8] };
 export const GAMMAS = [-4, -2, 0, 2, 4] as const;

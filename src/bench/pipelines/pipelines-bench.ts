@@ -24,6 +24,8 @@ import { type ServedPipelines, servePipelines } from "./served-pipelines.js";
 
 export interface PipelinesBenchOptions {
   readonly size: number;
+  /** Offered, relative to the capacity; undefined: from half to twice of it. */
+  readonly loads?: readonly number[] | undefined;
   readonly figuresDir?: string | null;
   /** Where finished cases are kept; null: nowhere. */
   readonly outDir?: string | null;
@@ -32,10 +34,11 @@ export interface PipelinesBenchOptions {
 
 /** Offered, relative to the measured capacity. */
 const LOADS = [0.5, 0.75, 1, 1.25, 1.5, 2] as const;
-const PAIRS = 3;
+/** A page takes a second: few long runs, not many short ones. */
+const PAIRS = 2;
 const SPARE_PAIRS = 1;
 const REPEATS_MAX = 1;
-const COUNTED_S = 20;
+const COUNTED_S = 40;
 const SHORTEST_S = 3;
 /** Rates and what modules say are of the last seconds. */
 const WARMUP_S = 3;
@@ -54,7 +57,8 @@ export async function benchPipelines(options: PipelinesBenchOptions): Promise<Be
   const isTiny = size < TINY;
   const contenders = isTiny ? [DEFAULT, PARD] : PIPELINE_CONTENDERS;
   const kept = new KeptCases<PipelineCase>(outDir == null ? null : path.join(outDir, "pipelines"));
-  const plans = (isTiny ? LOADS.slice(-1) : LOADS).map((load) => planOf(contenders, load, size));
+  const loads = isTiny ? LOADS.slice(-1) : (options.loads ?? LOADS);
+  const plans = loads.map((load) => planOf(contenders, load, size));
   const measured = new Map(plans.map((plan) => [plan, kept.get(plan)]));
   const missing = plans.filter((plan) => measured.get(plan) === null);
   if (missing.length > 0) {
@@ -89,7 +93,8 @@ export async function benchPipelines(options: PipelinesBenchOptions): Promise<Be
 
 function planOf(contenders: readonly PipelineContender[], load: number, size: number): CasePlan {
   const isTiny = size < TINY;
-  const countedS = isTiny ? 1 : scaled(size, COUNTED_S, SHORTEST_S);
+  // Of half the size a pair is left, and then runs become shorter.
+  const countedS = isTiny ? 1 : scaled(PAIRS * size, COUNTED_S, SHORTEST_S);
   return {
     setting: "pipelines ocr",
     load,

@@ -8,8 +8,8 @@ import { runLoad } from "../../load/run-load.js";
 import { runTogether } from "../../load/run-together.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import type { RunCounts } from "../default/paired-runs.js";
-import { temporaryFolder } from "../serving/identity-repository.js";
 import { timesOf } from "../serving/measured-profile.js";
+import { type Stoppable, serveFolder } from "../serving/served-folder.js";
 import { type ServedProcess, serveProcess } from "../serving/served-process.js";
 import { drawPages, LINES_MAX } from "./pages.js";
 import { accountsBetween, accountsOf, type PipelineAccounts } from "./pipeline-accounts.js";
@@ -61,12 +61,11 @@ export interface PipelineRunCounts extends RunCounts {
   readonly accounts: PipelineAccounts;
 }
 
-export interface ServedPipelines extends PipelineCapacity {
+export interface ServedPipelines extends PipelineCapacity, Stoppable {
   /** Of recognition, at its widest. */
   readonly betaOverAlpha: number;
   /** Poisson arrivals: the same seed, the same moments and pages, whoever serves them. */
   run(contender: PipelineContender, run: PipelineRunOptions): Promise<PipelineRunCounts>;
-  stop(): Promise<void>;
 }
 
 const PAGE = fileURLToPath(new URL("../../../examples/page.png", import.meta.url));
@@ -80,9 +79,8 @@ const WARM_S = 2;
 const SETTLE_MS = 200;
 const LOOKS_MAX = 25;
 
-export async function servePipelines(options: ServePipelinesOptions): Promise<ServedPipelines> {
-  const { folder, remove } = temporaryFolder("pipelines");
-  try {
+export function servePipelines(options: ServePipelinesOptions): Promise<ServedPipelines> {
+  return serveFolder("pipelines", async (folder, serve) => {
     // Its steps find their packages from where they lie.
     symlinkSync(packagesFolder(), path.join(folder, "node_modules"), "dir");
     const data = path.join(folder, "pages.jsonl");
@@ -93,25 +91,14 @@ export async function servePipelines(options: ServePipelinesOptions): Promise<Se
     const groups = Object.fromEntries(
       options.contenders.map((each) => [each.name, groupConfig(each, options.workers)]),
     );
-    const server = await serveProcess(folder, { models, groups }, true);
-    try {
-      // The first pages of a worker, and of a step's thread, take longer than any other.
-      for (const contender of options.contenders)
-        await closed(loadOf(server, contender, data, SLACK_MS), 2, Math.min(WARM_S, options.rampS));
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
-    return {
-      ...capacity,
-      betaOverAlpha: timesOf(profiles["ocr-rec"]!, null).betaOverAlpha,
-      run: (contender, run) => open(server, loadOf(server, contender, data, capacity.sloMs), contender, run),
-      stop: () => server.stop().finally(remove),
-    };
-  } catch (error) {
-    remove();
-    throw error;
-  }
+    const server = await serve({ models, groups });
+    // The first pages of a worker, and of a step's thread, take longer than any other.
+    for (const contender of options.contenders)
+      await closed(loadOf(server, contender, data, SLACK_MS), 2, Math.min(WARM_S, options.rampS));
+    const run: ServedPipelines["run"] = (contender, own) =>
+      open(server, loadOf(server, contender, data, capacity.sloMs), contender, own);
+    return { ...capacity, betaOverAlpha: timesOf(profiles["ocr-rec"]!, null).betaOverAlpha, run };
+  });
 }
 
 /** That holds the packages of the pipeline's steps. */

@@ -16,11 +16,11 @@ import type { LoadReport } from "../../load/load-report.js";
 import { runLoad } from "../../load/run-load.js";
 import { mean, standardDeviation } from "../../measure/statistics.js";
 import type { BenchResult, BenchSize } from "../bench-result.js";
-import { temporaryFolder } from "./identity-repository.js";
 import { CPU_WORKERS, measureProfile, timesOf } from "./measured-profile.js";
 import { type PolicyModel, shippedModel, writePolicyModels } from "./policy-models.js";
 import { sentenceLengths } from "./sentence-lengths.js";
 import { type ServedProcess, serveProcess } from "./served-process.js";
+import { temporaryFolder } from "./temporary-folder.js";
 
 export interface EmbedderOptions extends BenchSize {
   /** Of each run; default 10. */

@@ -1,6 +1,5 @@
 /** A model repository of models that give back their input: what is left of a request is the server. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { buildOnnx } from "./onnx-builder.js";
 
@@ -11,27 +10,6 @@ export interface IdentityModel {
   readonly name: string;
   /** Of the tensor of one request: FP32 [1, bytes / 4]. */
   readonly bytes: number;
-}
-
-export interface TemporaryFolder {
-  readonly folder: string;
-  remove(): void;
-}
-
-/** Of a benchmark that breaks, or is ended. */
-const left = new Set<string>();
-process.once("exit", () => {
-  for (const folder of left) rmSync(folder, { recursive: true, force: true });
-});
-
-export function temporaryFolder(name: string): TemporaryFolder {
-  const folder = mkdtempSync(path.join(tmpdir(), `rubato-${name}-`));
-  left.add(folder);
-  const remove = () => {
-    rmSync(folder, { recursive: true, force: true });
-    left.delete(folder);
-  };
-  return { folder, remove };
 }
 
 /** Writes the models, all of one group, each request a batch of its own. */

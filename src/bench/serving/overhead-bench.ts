@@ -16,8 +16,9 @@ import type { BenchResult, BenchSize } from "../bench-result.js";
 import { BenchChild } from "../child.js";
 import { encodeProbe, type ProbeRequest } from "../scheduling/probe-messages.js";
 import type { ProbeResult } from "../scheduling/probe-run.js";
-import { type IdentityModel, temporaryFolder, writeIdentityModels } from "./identity-repository.js";
+import { type IdentityModel, writeIdentityModels } from "./identity-repository.js";
 import { serveProcess } from "./served-process.js";
+import { temporaryFolder } from "./temporary-folder.js";
 
 export interface OverheadOptions extends BenchSize {
   /** Of each measurement; default 10. */

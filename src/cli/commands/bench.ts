@@ -67,7 +67,11 @@ export function benchCommand(output: Output): Command {
     .option("--live", "default: only its live grid")
     .option("--drift", "apps: one app's requests become twice as long, in place of the comparison")
     .option("--profiler", "apps: p99 at 70 % load with the online profiler and without, in place of the comparison")
-    .option("--loads <list>", "elastic: offered loads, relative to the capacity", numbersWithin({ above: 0, max: 10 }))
+    .option(
+      "--loads <list>",
+      "elastic, pipelines: offered loads, relative to the capacity",
+      numbersWithin({ above: 0, max: 10 }),
+    )
     .option(
       "--gammas <list>",
       "elastic: gammas that are fixed in comparison (default all of the model's)",

@@ -5,7 +5,7 @@ import { type ElasticSpec, HEAD_FILE, LOGITS, promptsFile, variantOf } from "../
 import { readModel } from "../../../serve/repository/model-reader.js";
 import { BoundTasks } from "../../../worker/onnx/bound-tasks.js";
 import { ort } from "../../../worker/onnx/onnx-runtime.js";
-import { type ElasticTask, elasticReference } from "./elastic-reference.js";
+import { type ElasticTask, elasticReference, type MergeMargins } from "./elastic-reference.js";
 import { type ElasticGeometry, type ElasticWeights, floats, weightsInModel } from "./elastic-weights.js";
 import { readLabelledImages } from "./labelled-images.js";
 
@@ -76,11 +76,17 @@ export class ElasticFolder {
     return kinds.map((kind, row) => values.slice(row * columns, row * columns + this.tasks[kind]!.classes));
   }
 
-  /** The same by plain loops. */
-  reference({ task: name, pixels }: TaskImage, gamma: number): Float64Array {
+  /** The same by plain loops. @param otherWayIn, @param margins see elasticReference. */
+  reference(
+    { task: name, pixels }: TaskImage,
+    gamma: number,
+    otherWayIn = -1,
+    margins: MergeMargins = [],
+  ): Float64Array {
     const task = this.tasks.find((each) => each.name === name)!;
     const prompts = gamma > 0 ? { prompts: floats(readFileSync(path.join(task.folder, promptsFile(gamma)))) } : {};
-    return elasticReference(this.geometry, this.weights, pixels, task, { r: Math.max(0, -gamma), ...prompts });
+    const adaptation = { r: Math.max(0, -gamma), otherWayIn, ...prompts };
+    return elasticReference(this.geometry, this.weights, pixels, task, adaptation, margins);
   }
 
   /** The first images of a task. @param from a folder as of readLabelledImages. */

@@ -19,18 +19,27 @@ export interface Adaptation {
   readonly r: number;
   /** [layers, P, width]; none: P is 0. With prompts nothing is merged. */
   readonly prompts?: Float32Array;
+  /** Layer in which the closest of the choices that merging makes goes the other way; none: in no layer. */
+  readonly otherWayIn?: number;
 }
+
+/** How near merging was to another choice in each layer: the difference of two cosines. Float32 tells them apart from about 1e-7 on. */
+export type MergeMargins = number[];
 
 /** A token's row of numbers. */
 type Row = Float64Array;
 
-/** Logits of an image [side * side] in 0..1, NO_CLASS past the task's classes. */
+/**
+ * Logits of an image [side * side] in 0..1, NO_CLASS past the task's classes.
+ * @param margins is filled.
+ */
 export function elasticReference(
   geometry: ElasticGeometry,
   weights: ElasticWeights,
   image: ArrayLike<number>,
   task: ElasticTask,
-  { r, prompts }: Adaptation,
+  { r, prompts, otherWayIn }: Adaptation,
+  margins: MergeMargins = [],
 ): Float64Array {
   const { layers, width, heads } = geometry;
   const promptTokens = prompts === undefined ? 0 : prompts.length / (layers * width);
@@ -50,7 +59,9 @@ export function elasticReference(
     rows = rows.map((row, token) => sum(row, dense(mixed[token]!, weight("proj.weight"), weight("proj.bias"))));
     if (promptTokens === 0 && r > 0) {
       const keys = triples.map((triple) => meanOfHeads(triple.subarray(width, 2 * width), heads));
-      [rows, sizes] = merge(rows, sizes, keys, r);
+      const merged = merge(rows, sizes, keys, r, at === otherWayIn);
+      ({ rows, sizes } = merged);
+      margins[at] = merged.margin;
     }
     rows = rows.map((row) => {
       const hidden = dense(
@@ -135,18 +146,55 @@ function attend(triples: readonly Row[], sizes: readonly number[], width: number
   });
 }
 
-/** ToMe, section 3: of tokens 2, 4, ... the r most alike to one of 1, 3, ... are averaged into it, weighted by size. */
-function merge(rows: readonly Row[], sizes: readonly number[], keys: readonly Row[], r: number): [Row[], number[]] {
+interface Merged {
+  readonly rows: Row[];
+  readonly sizes: number[];
+  readonly margin: number;
+}
+
+/** An even token and the odd ones that it is most alike to. */
+interface Edge {
+  readonly from: number;
+  readonly to: number;
+  readonly best: number;
+  readonly second: number;
+  readonly secondTo: number;
+}
+
+/**
+ * ToMe, section 3: of tokens 2, 4, ... the r most alike to one of 1, 3, ... are averaged into it, weighted by size.
+ * @param otherWay the closest choice is made the other way: who is the last to go, or whom one of them goes into.
+ */
+function merge(
+  rows: readonly Row[],
+  sizes: readonly number[],
+  keys: readonly Row[],
+  r: number,
+  otherWay: boolean,
+): Merged {
   const merges = Math.min(r, Math.floor((rows.length - 1) / 2));
   const units = keys.map((key) => key.map((value) => value / Math.sqrt(key.reduce((total, x) => total + x * x, 0))));
   const even = places(2, rows.length);
   const odd = places(1, rows.length);
-  const edges = even.map((from) => {
+  const edges = even.map((from): Edge => {
     const likeness = odd.map((to) => units[from]!.reduce((total, value, at) => total + value * units[to]![at]!, 0));
-    const best = Math.max(...likeness);
-    return { from, to: odd[likeness.indexOf(best)]!, best };
+    const [first, second] = odd.map((_, at) => at).sort((one, other) => likeness[other]! - likeness[one]!);
+    const isOnly = second === undefined;
+    return {
+      from,
+      to: odd[first!]!,
+      best: likeness[first!]!,
+      second: isOnly ? Number.NEGATIVE_INFINITY : likeness[second]!,
+      secondTo: isOnly ? odd[first!]! : odd[second]!,
+    };
   });
-  const gone = [...edges].sort((one, other) => other.best - one.best || one.from - other.from).slice(0, merges);
+  const ranked = [...edges].sort((one, other) => other.best - one.best || one.from - other.from);
+  let gone = ranked.slice(0, merges);
+  const goneMargin = (gone.at(-1)?.best ?? 0) - (ranked[merges]?.best ?? Number.NEGATIVE_INFINITY);
+  const margin = Math.min(goneMargin, ...gone.map(({ best, second }) => best - second));
+  if (otherWay && goneMargin === margin) gone = [...gone.slice(0, -1), ranked[merges]!];
+  else if (otherWay)
+    gone = gone.map((edge) => (edge.best - edge.second === margin ? { ...edge, to: edge.secondTo } : edge));
   const newSizes = [...sizes];
   const sums: Row[] = rows.map((row, token) => row.map((value) => value * sizes[token]!));
   for (const { from, to } of gone) {
@@ -155,10 +203,11 @@ function merge(rows: readonly Row[], sizes: readonly number[], keys: readonly Ro
   }
   const goneAt = new Set(gone.map(({ from }) => from));
   const left = [0, ...even.filter((token) => !goneAt.has(token)), ...odd];
-  return [
-    left.map((token) => sums[token]!.map((value) => value / newSizes[token]!)),
-    left.map((token) => newSizes[token]!),
-  ];
+  return {
+    rows: left.map((token) => sums[token]!.map((value) => value / newSizes[token]!)),
+    sizes: left.map((token) => newSizes[token]!),
+    margin,
+  };
 }
 
 const places = (first: number, count: number): number[] =>
