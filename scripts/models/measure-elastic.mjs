@@ -4,7 +4,8 @@
 //                                                            [--count N] [--gammas=-8,0,8] [--keep] [--noise A]
 //
 // equal     N images (500), of the tasks in turn: the largest difference between the graph's logits, in batches of 32 that mix tasks,
-//           and those of plain loops (src/bench/serving/elastic/elastic-reference.ts), and between such a batch and one by one
+//           and those of plain loops (src/bench/serving/elastic/elastic-reference.ts), and between such a batch and one by one; of each
+//           image past 1e-4, how near merging was to another choice, and what is left where that one is made
 // accuracy  the share of each task's first N images (all) that is right, with its standard error; --keep writes it to the tasks' task.json
 // confidence  the share that is right and the mean confidence (largest softmax), and what part of either is left where each pixel is off by up to A (0.3) at random: whether
 //           confidence tells that images became harder (docs/decisions/011-token-allocation.md)
@@ -65,16 +66,30 @@ async function equal() {
     for (const [at, image] of images.entries()) {
       const row = together[at];
       alone = Math.max(alone, farthest(row, (await folder.run([image], gamma))[0]));
-      const expected = folder.reference(image, gamma);
+      const margins = [];
+      const expected = folder.reference(image, gamma, -1, margins);
       const difference = farthest(row, expected);
       plain = Math.max(plain, difference);
-      if (difference > BOUND) past++;
+      if (difference > BOUND) {
+        past++;
+        tieOf(image, at, gamma, row, difference, margins);
+      }
       if (best(row) !== best(expected)) other++;
     }
     console.log(
       `${String(gamma).padStart(5)}   ${plain.toExponential(1).padStart(11)}   ${String(past).padStart(9)}   ${String(other).padStart(11)}   ${alone.toExponential(1).padStart(10)}`,
     );
   }
+}
+
+/** Says whether the difference is a tie of merging that rounding broke the other way. */
+function tieOf(image, at, gamma, row, difference, margins) {
+  const margin = Math.min(...margins);
+  const layer = margins.indexOf(margin);
+  const left = farthest(row, folder.reference(image, gamma, layer));
+  console.log(
+    `  image ${at} (${image.task}) at gamma ${gamma}: ${difference.toExponential(1)}; the closest choice of what is merged, in layer ${layer}, was made by ${margin.toExponential(1)} of a cosine; made the other way, ${left.toExponential(1)} is left`,
+  );
 }
 
 async function accuracy() {
