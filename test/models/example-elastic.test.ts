@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { stream } from "../../src/sim/random.js";
 import { type DrawnTask, drawnTask, putModel, putTask, Reference, TINY } from "../support/elastic-repository.js";
 import { root } from "./direct-client.js";
+import { runExample } from "./run-example.js";
 
 const COUNT = 12;
 const PIXELS = TINY.side ** 2;
@@ -42,15 +43,10 @@ afterAll(async () => {
 
 const program = path.join(root, "examples", "elastic", "classify.mjs");
 
-function run(...args: string[]): Promise<{ code: number | null; text: string }> {
-  const child = spawn(process.execPath, [program, ...args]);
-  let text = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (data) => {
-      text += data;
-    });
-  return new Promise((resolve) => child.once("exit", (code) => resolve({ code, text })));
-}
+const run = async (...flags: string[]): Promise<{ code: number | null; text: string }> => {
+  const { status, stdout, stderr } = await runExample("elastic/classify.mjs", ...flags);
+  return { code: status, text: stdout + stderr };
+};
 
 test("prints, by gamma and task, how often the model is right by the labels, and how fast", async () => {
   const { code, text } = await run(

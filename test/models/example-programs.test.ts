@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type InputTensor, inferDirectly, root } from "./direct-client.js";
+import { runExample } from "./run-example.js";
 
 const TIMEOUT_US_LEAST = 10_000;
 
@@ -63,23 +64,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** Not spawnSync: the server answers from this thread. */
-function run(program: string, ...flags: string[]): Promise<{ status: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [path.join(root, "examples", program), ...flags]);
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  return new Promise((resolve) => child.on("close", (status) => resolve({ status, stdout, stderr })));
-}
 // This server has no schedule: deadlines are only there to be sent.
 const patient = (): string[] => ["--http", address, "--timeout-ms", "60000"];
 
 it("embed.mjs prints the similarities of its sentences and the refusal", async () => {
-  const { status, stdout, stderr } = await run("embed.mjs", ...patient());
+  const { status, stdout, stderr } = await runExample("embed.mjs", ...patient());
   expect(stderr).toBe("");
   expect(status).toBe(0);
   expect(stdout).toMatch(/^1 {3}1\.00 {2}0\.7[5-7] /m);
@@ -89,7 +78,7 @@ it("embed.mjs prints the similarities of its sentences and the refusal", async (
 });
 
 it("find-speech.mjs prints the segments and the refusal", async () => {
-  const { status, stdout, stderr } = await run("find-speech.mjs", ...patient());
+  const { status, stdout, stderr } = await runExample("find-speech.mjs", ...patient());
   expect(stderr).toBe("");
   expect(status).toBe(0);
   expect(stdout.match(/^speech .* s to .* s$/gm)).toEqual([
@@ -106,11 +95,11 @@ it("without a server an example ends with status 1 and says where it looked, wit
   await new Promise((resolve) => closed.once("listening", resolve));
   const { port } = closed.address() as AddressInfo;
   await new Promise((resolve) => closed.close(resolve));
-  const nobody = await run("embed.mjs", "--http", `http://127.0.0.1:${port}`);
+  const nobody = await runExample("embed.mjs", "--http", `http://127.0.0.1:${port}`);
   expect(nobody.status).toBe(1);
   expect(nobody.stderr).toContain(`failed: no such server at http://127.0.0.1:${port} (`);
   expect(nobody.stderr).toContain(`connect ECONNREFUSED 127.0.0.1:${port}`);
-  const wrong = await run("embed.mjs", "--timeout-ms", "-3");
+  const wrong = await runExample("embed.mjs", "--timeout-ms", "-3");
   expect(wrong).toMatchObject({ status: 2, stdout: "" });
   expect(wrong.stderr).toMatch(/timeout-ms/);
 });

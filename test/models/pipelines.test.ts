@@ -1,5 +1,4 @@
 /** The pipelines that ship with steps, on their real models: through the server, as examples ask for them, and their steps by hand. */
-import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -17,6 +16,7 @@ import {
   root,
   rubatoYaml,
 } from "./direct-client.js";
+import { runExample } from "./run-example.js";
 
 const PAGE = path.join(root, "examples", "page.png");
 const LINES = [
@@ -118,14 +118,8 @@ describe("the pipelines that ship, served", () => {
 
   it("read-page.mjs prints the lines of the page and the refusal", async () => {
     const flags = ["--http", running.httpUrl, "--timeout-ms", "50000"];
-    const child = spawn(process.execPath, [path.join(root, "examples", "read-page.mjs"), ...flags]);
-    const said = { stdout: "", stderr: "" };
-    for (const name of ["stdout", "stderr"] as const)
-      child[name].on("data", (chunk) => {
-        said[name] += chunk;
-      });
-    const status = await new Promise((resolve) => child.on("close", resolve));
-    expect([status, said.stderr]).toEqual([0, ""]);
+    const said = await runExample("read-page.mjs", ...flags);
+    expect([said.status, said.stderr]).toEqual([0, ""]);
     expect(said.stdout).toMatch(/Invoice 20231\n/);
     expect(said.stdout).toMatch(/Please turn over {2}\(upside down\)\n/);
     // Whether the 5 ms are over when the first module is asked depends on the machine.

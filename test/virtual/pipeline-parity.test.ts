@@ -109,6 +109,8 @@ const STEP_MODELS = Object.entries(STEP_TIMES).map(
 const STEP_THREADS = 2;
 
 const REQUESTS_MIN = 500;
+/** That are expected in a run. */
+const REQUESTS = 900;
 
 interface End {
   readonly outcome: string;
@@ -142,7 +144,7 @@ pipelines:
     modules:
 ${lines}
 arrivals: { process: poisson, rate_rps: ${rateRps} }
-duration_s: ${rateRps < REQUESTS_MIN / 3 ? 6 : 3}
+duration_s: ${REQUESTS / rateRps}
 network: { control_us: 0, data_us_per_request: 0, response_us: 0 }
 policy: ${policy}
 policy_options: ${policy === "deferred" ? "{ idle_dispatch: false }" : "{}"}
