@@ -1,5 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { BENCHES } from "./benches.js";
+
+// Each loads real models for several workers, some of them three times: beside other work that takes longer than a test may by default.
+vi.setConfig({ testTimeout: 240_000 });
 
 /** Real servers, real models, tiny: that it runs and that its rows are there is all that a busy machine can promise. */
 async function tiny(name: string): Promise<Map<string, number>> {
@@ -39,7 +42,6 @@ test("embedder: every policy has its rates and its peak", async () => {
   expect(values.get("embedder-capacity")).toBeGreaterThan(1);
 });
 
-// Three real models are loaded three times: beside other work that takes longer than a test may by default.
 test("pipelines: the default and pard past capacity, and what is found there", async () => {
   const values = await tiny("pipelines");
   const names = ["default", "pard"];
@@ -48,7 +50,7 @@ test("pipelines: the default and pard past capacity, and what is found there", a
     ...names.map((name) => `pipelines ocr at 2, ${name}`),
     ...names.flatMap((name) => findings.map((finding) => `pipelines ${finding}, ${name}`)),
   ]);
-}, 120_000);
+});
 
 test("apps: every contender at a load, and what batches were expected to take", async () => {
   const values = await tiny("apps");
