@@ -16,8 +16,9 @@ export interface BenchOptions {
   /** Of apps: an app's requests become twice as long, in place of the comparison. */
   readonly drift?: boolean;
   readonly profiler?: boolean;
-  /** Of elastic: relative to the capacity; undefined: the benchmark's own. */
+  /** Of apps, pipelines and elastic: relative to the capacity; undefined: the benchmark's own. */
   readonly loads?: readonly number[] | undefined;
+  /** Of elastic: those that are fixed in comparison; undefined: all of the model's. */
   readonly gammas?: readonly number[] | undefined;
   /** Of default, apps, pipelines and elastic: where finished cases are kept. */
   readonly outDir?: string | null;

@@ -4,11 +4,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
 import { decodeLog } from "../../src/core/event-log.js";
 import { LOG_ARRIVED, LOG_TRAITS, LOG_WIDTH } from "../../src/core/event-rows.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
 import {
   GRPCInferenceServiceClient,
   ModelInferRequest,
@@ -16,6 +14,7 @@ import {
 } from "../../src/wire/proto/inference.js";
 import { unary } from "../doors/harness.js";
 import { FakeServer, group, modelSpec } from "../fakes/fake-server.js";
+import { serveIn } from "../support/running-server.js";
 
 let folder: string;
 let running: RunningServer;
@@ -48,12 +47,7 @@ model_control: explicit
 event_log: { file: events.log }
 log: { level: silent }
 `;
-  const source = parseSource(text, "rubato.config.yaml");
-  const config = serverConfigFrom(source, folder, { cpus: 2, folder }, { grpcPort: 0 });
-  running = await runServer(config, "test", (error) => {
-    throw error;
-  });
-  await running.started;
+  running = await serveIn(folder, text);
   for (const name of ["first", "second", "both"]) await running.server.load(name, {});
   client = new GRPCInferenceServiceClient(running.grpcTarget!, credentials.createInsecure());
 }, 60_000);

@@ -5,9 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
 import {
   GRPCInferenceServiceClient,
   ModelInferRequest,
@@ -16,6 +14,7 @@ import {
 import { unary } from "../doors/harness.js";
 import { connect, framed, INFER, open } from "../doors/raw-grpc.js";
 import { buildOnnx } from "../support/onnx-builder.js";
+import { serveIn } from "../support/running-server.js";
 
 let folder: string;
 let running: RunningServer;
@@ -41,12 +40,7 @@ workers: { warm_up_ms: 0 }
 profile: { budget_s: 0.2 }
 log: { level: silent }
 `;
-  const source = parseSource(text, "rubato.config.yaml");
-  const config = serverConfigFrom(source, folder, { cpus: 2, folder }, { grpcPort: 0 });
-  running = await runServer(config, "test", (error) => {
-    throw error;
-  });
-  await running.started;
+  running = await serveIn(folder, text);
 }, 60_000);
 afterAll(async () => {
   await running.stop(0);

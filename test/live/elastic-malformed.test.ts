@@ -4,13 +4,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { GAMMAS } from "../../src/bench/elastic/tiny-elastic.js";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
 import { ServingError } from "../../src/wire/serving-error.js";
 import type { Tensor } from "../../src/wire/tensors/tensor.js";
 import { packBytes } from "../../src/wire/tensors/tensor-bytes.js";
 import { drawnImages, drawnTask, putModel, putTask, TINY, taskTensors } from "../support/elastic-repository.js";
+import { serveIn } from "../support/running-server.js";
 
 const CONFIG = `
 http: { port: 0 }
@@ -30,11 +29,7 @@ beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), "rubato-malformed-"));
   const limits = "  tasks_max: 2\n  classes_max: 8\n  task_mb_max: 0.0015\n  images_max: 20\n  utility_max: 10\n";
   putTask(putModel(path.join(folder, "models"), "vit", limits), drawnTask("letters", 5));
-  const config = serverConfigFrom(parseSource(CONFIG, "rubato.config.yaml"), folder, { cpus: 2, folder });
-  running = await runServer(config, "test", (error) => {
-    throw error;
-  });
-  await running.started;
+  running = await serveIn(folder, CONFIG);
 }, 120_000);
 afterAll(async () => {
   await running.stop(0);

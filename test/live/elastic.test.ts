@@ -5,9 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
 import { ModelInferRequest } from "../../src/wire/proto/inference.js";
 import { type Task, TasksClient } from "../../src/wire/proto/tasks.js";
 import type { Tensor } from "../../src/wire/tensors/tensor.js";
@@ -24,6 +22,7 @@ import {
   TINY,
   taskTensors,
 } from "../support/elastic-repository.js";
+import { serveIn } from "../support/running-server.js";
 
 const CONFIG = `
 http: { port: 0 }
@@ -41,12 +40,7 @@ let reference: Reference;
 let running: RunningServer;
 
 const start = async (): Promise<RunningServer> => {
-  const source = parseSource(CONFIG, "rubato.config.yaml");
-  const config = serverConfigFrom(source, folder, { cpus: 2, folder }, { grpcPort: 0 });
-  const server = await runServer(config, "test", (error) => {
-    throw error;
-  });
-  await server.started;
+  const server = await serveIn(folder, CONFIG);
   return server;
 };
 

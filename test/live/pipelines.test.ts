@@ -7,10 +7,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { checkModels } from "../../src/cli/repository-check.js";
 import type { ModelSpec } from "../../src/config/model.js";
 import { parsePipelineFile } from "../../src/config/server/pipelines/pipeline-file.js";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
 import { durationUs } from "../../src/core/time.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
 import type { ServerOptions } from "../../src/serve/server.js";
 import {
   GRPCInferenceServiceClient,
@@ -20,6 +18,7 @@ import {
 import { unary } from "../doors/harness.js";
 import { FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 import { buildOnnx } from "../support/onnx-builder.js";
+import { configIn, serveIn } from "../support/running-server.js";
 import { tensorSpec } from "../support/specs.js";
 
 const FLOAT = 1;
@@ -42,17 +41,8 @@ describe("over HTTP and gRPC", () => {
     mkdirSync(models);
     put(models);
     const file = `http: { port: 0 }\ngrpc: { port: 1 }\nworkers: { warm_up_ms: 0 }\nprofile: { budget_s: 0.2 }\nlog: { level: silent }\n${text}`;
-    const config = serverConfigFrom(
-      parseSource(file, "rubato.config.yaml"),
-      folder,
-      { cpus: 2, folder },
-      { grpcPort: 0 },
-    );
-    running = await runServer(config, "test", (error) => {
-      throw error;
-    });
-    await running.started;
-    expect(checkModels(models, config).problems).toEqual([]);
+    running = await serveIn(folder, file);
+    expect(checkModels(models, configIn(folder, file)).problems).toEqual([]);
     return running.httpUrl;
   }
 

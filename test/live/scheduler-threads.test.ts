@@ -5,14 +5,13 @@ import path from "node:path";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
 import { durationUs } from "../../src/core/time.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
 import { ProcessPool } from "../../src/serve/workers/process-pool.js";
 import { GRPCInferenceServiceService, ModelInferRequest } from "../../src/wire/proto/inference.js";
 import { type Ended, FakeServer, group, modelSpec, sleep } from "../fakes/fake-server.js";
 import { buildOnnx } from "../support/onnx-builder.js";
+import { serveIn } from "../support/running-server.js";
 
 const THREADS = { schedulerMode: { threads: 2 } } as const;
 
@@ -59,12 +58,7 @@ log: { level: silent }
       nodes: [{ op: "Identity", inputs: ["x"], outputs: ["y"] }],
     });
     writeFileSync(path.join(folder, "models", "identity", "1", "model.onnx"), onnx);
-    const source = parseSource(CONFIG, "rubato.config.yaml");
-    const config = serverConfigFrom(source, folder, { cpus: 2, folder }, { grpcPort: 0 });
-    running = await runServer(config, "test", (error) => {
-      throw error;
-    });
-    await running.started;
+    running = await serveIn(folder, CONFIG);
     grpc = new Client(running.grpcTarget!, credentials.createInsecure());
   });
   afterAll(async () => {

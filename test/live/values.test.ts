@@ -5,9 +5,7 @@ import path from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
 import { monotonicNow } from "../../src/wire/clock/monotonic-clock.js";
 import { parseLossless } from "../../src/wire/infer/lossless-json.js";
 import {
@@ -20,6 +18,7 @@ import { packBytes } from "../../src/wire/tensors/tensor-bytes.js";
 import { binaryBody, unary, until } from "../doors/harness.js";
 import { KINDS, type Kind } from "../support/datatypes.js";
 import { buildOnnx } from "../support/onnx-builder.js";
+import { serveIn } from "../support/running-server.js";
 
 const SEED = 8;
 
@@ -108,16 +107,7 @@ workers: { warm_up_ms: 0 }
 profile: { budget_s: 0.2 }
 log: { level: silent }
 `;
-  const config = serverConfigFrom(
-    parseSource(text, "rubato.config.yaml"),
-    folder,
-    { cpus: 2, folder },
-    { grpcPort: 0 },
-  );
-  running = await runServer(config, "test", (error) => {
-    throw error;
-  });
-  await running.started;
+  running = await serveIn(folder, text);
   client = new GRPCInferenceServiceClient(running.grpcTarget!, credentials.createInsecure());
 }, 60_000);
 afterAll(async () => {

@@ -3,9 +3,8 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
+import { serveIn } from "../support/running-server.js";
 import { modelsDir } from "./direct-client.js";
 import { runExample } from "./run-example.js";
 
@@ -15,16 +14,7 @@ beforeAll(async () => {
   cpSync(path.join(modelsDir, "elastic-vit"), path.join(folder, "models", "elastic-vit"), { recursive: true });
   const file =
     "http: { port: 0 }\ngroups: { cpu: { kind: onnx, count: 1, threads: 1 } }\nprofile: { budget_s: 0.5 }\nlog: { level: silent }\n";
-  const config = serverConfigFrom(
-    parseSource(file, "rubato.config.yaml"),
-    folder,
-    { cpus: 2, folder },
-    { grpcPort: 0 },
-  );
-  running = await runServer(config, "test", (error) => {
-    throw error;
-  });
-  await running.started;
+  running = await serveIn(folder, file);
 }, 120_000);
 afterAll(async () => {
   await running.stop(0);

@@ -2,9 +2,8 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { serverConfigFrom } from "../../src/config/server/server.js";
-import { parseSource } from "../../src/config/source.js";
-import { type RunningServer, runServer } from "../../src/serve/running-server.js";
+import type { RunningServer } from "../../src/serve/running-server.js";
+import { serveIn } from "../support/running-server.js";
 import {
   type Answer,
   example,
@@ -43,16 +42,7 @@ describe("the pipelines that ship, served", () => {
       cpSync(path.join(modelsDir, name), path.join(folder, "models", name), { recursive: true });
     const file =
       "http: { port: 0 }\ngrpc: { port: 1 }\ngroups: { cpu: { kind: onnx, count: 2, threads: 1 } }\nprofile: { budget_s: 0.5 }\nlog: { level: silent }\n";
-    const config = serverConfigFrom(
-      parseSource(file, "rubato.config.yaml"),
-      folder,
-      { cpus: 2, folder },
-      { grpcPort: 0 },
-    );
-    running = await runServer(config, "test", (error) => {
-      throw error;
-    });
-    await running.started;
+    running = await serveIn(folder, file);
   }, 120_000);
   afterAll(async () => {
     await running.stop(0);

@@ -18,8 +18,11 @@ export async function serveFolder<T>(
   const { folder, remove } = temporaryFolder(name);
   let server: ServedProcess | null = null;
   const stop = async (): Promise<void> => {
-    await server?.stop().finally(remove);
-    remove();
+    try {
+      await server?.stop();
+    } finally {
+      remove();
+    }
   };
   try {
     const opened = await open(folder, async (config) => {

@@ -4,6 +4,7 @@ import type { OfferReader, OfferWriter, RecordReader } from "../channel.js";
 import * as is from "../messages.js";
 import { threadOf } from "../rank-actor.js";
 import { KEYS_MAX, type ReplayPace } from "../turn-log.js";
+import { ReplayRing } from "./replay-ring.js";
 
 /** Offers of one queue for as long as a thread holds it: where each version that was posted lies, and the newest. */
 interface Owner {
@@ -20,8 +21,7 @@ interface Owner {
  */
 export class ReplayOffers {
   readonly reader: OfferReader;
-  private cells = new Float64Array(is.RANK_WIDTH * 1024);
-  private used = 0;
+  private readonly room = new ReplayRing(is.RANK_WIDTH);
   private readonly queuesMax: number;
   /** By thread and key: each time that the thread held the queue. */
   private readonly owners: Owner[][] = [];
@@ -34,7 +34,7 @@ export class ReplayOffers {
     const offers = this;
     this.reader = {
       get cells() {
-        return offers.cells;
+        return offers.room.cells;
       },
       reset: (key) => {
         const at = offers.indexOf(threadOf(pace.source), key);
@@ -55,7 +55,7 @@ export class ReplayOffers {
     let blankAt = 0;
     return {
       get cells() {
-        return offers.cells;
+        return offers.room.cells;
       },
       reset: (key) => {
         const at = offers.indexOf(thread, key);
@@ -63,12 +63,12 @@ export class ReplayOffers {
         offers.owners[at].push({ offsets: new Map(), newest: 0 });
       },
       blank: () => {
-        blankAt = offers.blank();
+        blankAt = offers.room.claim();
         return blankAt;
       },
       post: (key) => {
         const owner = offers.owners[offers.indexOf(thread, key)]!.at(-1)!;
-        owner.newest = offers.cells[blankAt + is.OFFER_VERSION]!;
+        owner.newest = offers.room.cells[blankAt + is.OFFER_VERSION]!;
         owner.offsets.set(owner.newest, blankAt);
         return true;
       },
@@ -105,16 +105,5 @@ export class ReplayOffers {
 
   private indexOf(thread: number, key: QueueKey): number {
     return thread * this.queuesMax + key;
-  }
-
-  private blank(): number {
-    const offset = this.used * is.RANK_WIDTH;
-    if (offset === this.cells.length) {
-      const grown = new Float64Array(this.cells.length * 2);
-      grown.set(this.cells);
-      this.cells = grown;
-    }
-    this.used++;
-    return offset;
   }
 }
