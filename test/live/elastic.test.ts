@@ -39,10 +39,7 @@ let folder: string;
 let reference: Reference;
 let running: RunningServer;
 
-const start = async (): Promise<RunningServer> => {
-  const server = await serveIn(folder, CONFIG);
-  return server;
-};
+const start = (): Promise<RunningServer> => serveIn(folder, CONFIG);
 
 /** Nothing is chosen: all batches run with `elastic.gamma`. */
 const ONE_GAMMA = "slo_ms: 5000\ntimeout_max_ms: 60000\npolicy_options: { adapt_tokens: false }\n";
