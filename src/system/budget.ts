@@ -1,122 +1,22 @@
 /** What the queue of a module must reach: the part of a pipeline's one deadline that is its own. */
-import { AHEAD_DEFAULTS, type AheadOptions } from "./ahead/ahead.js";
 import type { Board } from "./board.js";
-import { CommittedWork, type SharedAccelerators } from "./committed-work.js";
+import { BUDGET_DEFAULTS, type BudgetRule, type BudgetSpec } from "./budget-spec.js";
+import type { CommittedWork } from "./committed-work.js";
 import type { Flow, FlowRequest, Part } from "./flow.js";
 import { Forecast, type RequestFrames } from "./forecast.js";
-import { columnOf, PART_QUANTILES, WINDOW_INTERVALS } from "./module-states.js";
+import { columnOf } from "./module-states.js";
+import { type ModuleTimes, timeOfAllUs } from "./module-times.js";
 import { Overload } from "./overload.js";
+import type { PartDue } from "./part-due.js";
 import { type PartFrames, PartWork, type Work } from "./part-work.js";
 import type { Pipeline } from "./pipeline.js";
-
-/**
- * How a module's queue, under a policy that knows one module only, is told of the others:
- * - share: of the time that is left it gets its share, by the least times of the modules from here on along the longest way, and of
- *   parts of a fan-out by that of all that come together; a module without batches gets all but the least that must still follow;
- * - measured: the same by the times that parts took in the modules lately, if that is more; by the least times where it is not known;
- * - staggered: all of it but what later modules take when they are full: the time of the planned batch and the mean wait for an accelerator that
- *   runs such batches in turn with others; its share (as above, and of modules without batches, too) where that is more. Where modules
- *   share accelerators, later ones go first, and a request is let in only if it can end behind all that is begun (CommittedWork);
- * - rest: all of it but the least that must still follow;
- * - whole: all of it (what follows is not looked at; PARD-back);
- * - forecast: all of it but what is expected to follow, queueing and waits in batches included (PARD Eq. 3b);
- * - durations: all of it but the executions that are expected to follow (PARD-sf);
- * - split: a fixed part of the SLO from when the part came, by the planned times of all modules (Clipper++, PARD-split), of parts of a
- *   fan-out by those of all that come together (the paper's pipelines have none);
- * - worst: the same by the longest that parts took lately (PARD-WCL);
- * - overload: all of it, but a part of what comes is refused at and before a module whose queueing is too long (PARD-oc, DAGOR).
- * With share, staggered and rest nothing is begun that cannot end in time any more.
- */
-export const BUDGET_RULES = [
-  "share",
-  "measured",
-  "staggered",
-  "rest",
-  "whole",
-  "forecast",
-  "durations",
-  "split",
-  "worst",
-  "overload",
-] as const;
-export type BudgetRule = (typeof BUDGET_RULES)[number];
-
-/**
- * How forecast goes about modules whose batches are of one, of which profiles tell little (an LLM, a service elsewhere):
- * - profiles: as about all others;
- * - recent: their parts take as long as they did lately, or, where what is known of their lengths says it, as long as such took (PARD §7,
- *   proactive); they wait for no batch;
- * - foreseen: as recent, and how long an answer will be is known (predict).
- */
-export const ESTIMATES = ["profiles", "recent", "foreseen"] as const;
-export type Estimates = (typeof ESTIMATES)[number];
-
-/** forecast: lambda as in ForecastOptions, and AheadOptions. */
-export interface BudgetSpec extends AheadOptions {
-  readonly rule: BudgetRule;
-  readonly lambda: number;
-  /** forecast, durations, worst, overload: seconds that what modules say is measured over. */
-  readonly windowS: number;
-  /** forecast. */
-  readonly estimates: Estimates;
-  /** overload: the part that is refused, and the mean queueing delay from which on. */
-  readonly alpha: number;
-  readonly thresholdUs: number;
-}
-
-/** PARD §4.2; of oc the setting for its wiki trace (§5.3). */
-export const BUDGET_DEFAULTS: Omit<BudgetSpec, "rule"> = {
-  ...AHEAD_DEFAULTS,
-  lambda: 0.1,
-  windowS: WINDOW_INTERVALS,
-  estimates: "profiles",
-  alpha: 0.4,
-  thresholdUs: 20_000,
-};
-
-/** Of requests in a module, delays before execution included. */
-export interface ModuleTimes {
-  /** One alone. */
-  leastUs(module: number): number;
-  /** A batch of the planned size; absent: as one alone. */
-  plannedUs?(module: number): number;
-  /** A batch of the planned size and its wait for an accelerator while all run such batches in turn; absent: as one alone. @param sloUs that is planned for where the model says nothing. */
-  staggeredUs?(module: number, sloUs: number): number;
-  /**
-   * So many that come at once, until the last is done; absent: as one alone.
-   * @param beside so many of another request are there for each accelerator but one. @param eachUs accelerator time of each, as measured; NaN: by the profile.
-   */
-  togetherUs?(module: number, count: number, beside: number, eachUs: number): number;
-  /**
-   * One alone, by its own lengths; 0: it has none, or what they are cannot be known when it comes. Absent: 0.
-   * @param frame of the part. @param foresees also what becomes known only as it runs.
-   */
-  lengthsUs?(module: number, frame: number, foresees: boolean): number;
-  /** Its batches are of one: its queue waits for nobody, whatever time it is given. */
-  isSingle?(module: number): boolean;
-  /** Modules of one number run on the same accelerators. Absent: each has its own. */
-  groupOf?(module: number): number;
-  /** How many those are. Absent: one. */
-  acceleratorsOf?(module: number): number;
-}
-
-/** What the queue of a module is told of a part; see RequestTraits. */
-export interface PartDue {
-  /** When it must be done, on the clock of the deadline. */
-  dueBy: number;
-  headStartUs: number;
-}
+import { Staggered } from "./staggered.js";
 
 const SEED = 1;
 const QUEUE_US = columnOf("queue_us");
 const RUN_US = columnOf("run_us");
 const EXEC_US = columnOf("exec_us");
 const WORST_US = columnOf("worst_us");
-/** The first quantile that is published, the last, and the middle one. */
-const LEAST_PARTS = columnOf("parts_0");
-const MOST_PARTS = LEAST_PARTS + PART_QUANTILES - 1;
-const MEDIAN_PARTS = LEAST_PARTS + (PART_QUANTILES - 1) / 2;
-
 /** Which column of what modules publish the rule goes by. */
 const MEASURED_BY: Partial<Record<BudgetRule, (value: (column: number) => number) => number>> = {
   measured: (value) => value(QUEUE_US) + value(RUN_US),
@@ -140,27 +40,8 @@ export class Budgets {
   private readonly work: PartWork;
   /** Of a request that no other comes with. */
   private readonly lone = { ownUs: 0, beforeUs: 0, afterUs: 0 };
-  /** What the pipeline promises. */
-  private readonly promisedUs: number;
-  /** staggered: by module, itself and all after it; and of parts that come together. */
-  private reserveUs: Float64Array = new Float64Array(0);
-  private reserveAfterUs: Float64Array = new Float64Array(0);
-  /** By module: those before it; of them those on its accelerators. */
-  private readonly before: readonly (readonly number[])[];
-  private earlier: readonly (readonly number[])[];
-  private readonly headStarts: Float64Array;
-  /** The longest run of one alone on the accelerators that modules share, µs. */
-  private longestUs = 0;
-  /** By module: its accelerators began a run of a module before it while the request was elsewhere; 0: it comes straight from one of those. */
-  private readonly interludeUs: Float64Array;
-  private readonly reserved: PartWork;
-  /** staggered: what modules take that have their accelerators for themselves, as measured. */
-  private readonly expected: PartWork;
-  /** By module that fans out: parts that a request made of late, in the mean. */
-  private readonly parts: Float64Array;
-  /** staggered; null: no two modules share accelerators. */
-  private committed: CommittedWork | null = null;
-  /** Null: another rule. */
+  /** Null, all three: another rule. */
+  private readonly staggered: Staggered | null;
   private readonly forecast: Forecast | null;
   private readonly overload: Overload | null;
 
@@ -168,24 +49,8 @@ export class Budgets {
   constructor(pipeline: Pipeline, spec: BudgetRule | BudgetSpec, times: ModuleTimes, promisedUs = 0) {
     this.pipeline = pipeline;
     this.times = times;
-    this.promisedUs = promisedUs;
-    this.work = new PartWork(pipeline, (module, count) => this.togetherUs(module, count, this.ownUs[module]!));
-    this.reserved = new PartWork(pipeline, (module, count, beside) =>
-      this.earlier[module]!.length > 0 && this.times.togetherUs !== undefined
-        ? this.interludeUs[module]! + this.times.togetherUs(module, count, beside, this.eachUs(module))
-        : this.togetherUs(module, count, this.reserveUs[module]!),
-    );
-    this.expected = new PartWork(pipeline, (module, count) =>
-      this.times.togetherUs === undefined
-        ? this.leastOwnUs[module]!
-        : this.times.togetherUs(module, count, 0, this.eachUs(module)),
-    );
+    this.work = new PartWork(pipeline, (module, count) => timeOfAllUs(this.times, module, count, this.ownUs[module]!));
     this.spec = typeof spec === "string" ? { ...BUDGET_DEFAULTS, rule: spec } : spec;
-    this.before = before(pipeline);
-    this.earlier = pipeline.modules.map(() => []);
-    this.headStarts = new Float64Array(pipeline.modules.length);
-    this.interludeUs = new Float64Array(pipeline.modules.length);
-    this.parts = new Float64Array(pipeline.modules.length).fill(1);
     const { rule, alpha, thresholdUs } = this.spec;
     this.leastOwnUs = Float64Array.from(pipeline.modules, (_, module) => times.leastUs(module));
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
@@ -194,7 +59,10 @@ export class Budgets {
     this.ownUs = this.priorOwnUs;
     this.afterUs = this.work.along("subs");
     this.beforeUs = this.work.along("pres");
-    this.reserve();
+    this.staggered =
+      rule === "staggered"
+        ? new Staggered(pipeline, times, this.leastOwnUs, (module) => this.sloUs(module, promisedUs))
+        : null;
     this.forecast = rule === "forecast" ? new Forecast(pipeline, this.leastOwnUs, { ...this.spec, seed: SEED }) : null;
     this.overload = rule === "overload" ? new Overload(pipeline, alpha, thresholdUs) : null;
   }
@@ -203,12 +71,11 @@ export class Budgets {
   retimed(times: ModuleTimes): void {
     this.times = times;
     this.work.forget();
-    this.reserved.forget();
     for (const module of this.leastOwnUs.keys()) this.leastOwnUs[module] = times.leastUs(module);
     this.leastAfterUs = this.along("subs", this.leastOwnUs);
     this.leastBeforeUs = this.along("pres", this.leastOwnUs);
     this.priorOwnUs = this.priorOf(times);
-    this.reserve();
+    this.staggered?.retime(times);
     // What is measured is told again when modules publish.
     if (MEASURED_BY[this.spec.rule] === undefined) this.goBy(this.priorOwnUs);
   }
@@ -217,7 +84,10 @@ export class Budgets {
   published(states: Board, at: number): void {
     this.forecast?.published(states, at);
     this.overload?.published(states, at);
-    if (this.spec.rule === "staggered") this.learn(states, at);
+    if (this.staggered !== null) {
+      this.staggered.learn(states, at, this.work);
+      this.goBy(this.ownUs);
+    }
     const measuredBy = MEASURED_BY[this.spec.rule];
     if (measuredBy === undefined) return;
     const row = states.blank();
@@ -262,7 +132,7 @@ export class Budgets {
       case "staggered":
         return Math.max(
           this.partBy(module, at, deadline, frame, frames),
-          Math.floor(deadline - this.reservedAfterUs(module, frame, frames)),
+          Math.floor(deadline - this.staggered!.afterUs(module, frame, frames)),
         );
     }
   }
@@ -273,28 +143,10 @@ export class Budgets {
    * name; `at`, which nobody reaches: its request is not let in.
    */
   tell(due: PartDue, part: Part, flow: Flow, at: number): void {
-    const { committed } = this;
     const [module, frame, request] = [flow.moduleOf(part), flow.frameOf(part), flow.requestOf(part)];
-    const deadline = flow.deadline[request]!;
-    due.dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[request]!, frame, flow);
+    due.dueBy = this.dueBy(module, at, flow.deadline[request]!, flow.arrivalAt[request]!, frame, flow);
     due.headStartUs = this.headStartUs(module);
-    if (committed === null) return;
-    const pathUs = this.ownUs[module]! + this.afterUs[module]!;
-    if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) {
-      due.dueBy = at;
-      return;
-    }
-    committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)));
-    // Who is let in and can no longer leave later modules what they may take is given up only when they cannot do it at all.
-    const { ownUs, afterUs } = this.expected.of(module, frame, flow);
-    const least = Math.floor(deadline - afterUs);
-    if (due.dueBy < at + ownUs + this.longestUs) due.dueBy = Math.max(due.dueBy, least);
-    if (due.headStartUs === 0) return;
-    // But a part must leave those behind it their time: else its request is given up only when the last is too late, all others done. It ranks as they do.
-    const earlierUs = due.dueBy - least + Math.floor(this.expected.behindUs(module, frame, flow));
-    if (earlierUs <= 0) return;
-    due.dueBy -= earlierUs;
-    due.headStartUs = Math.max(1, due.headStartUs - earlierUs);
+    this.staggered?.tell(due, part, flow, at, this.ownUs[module]! + this.afterUs[module]!);
   }
 
   /** Whether a request goes on that makes so many parts in the module. */
@@ -322,7 +174,7 @@ export class Budgets {
    * it. With the same deadlines a request that is begun then goes before all that are not, and what it took is not in vain. 0 under other rules.
    */
   headStartUs(module: number): number {
-    return this.headStarts[module]!;
+    return this.staggered?.headStartUs(module) ?? 0;
   }
 
   private shareBy(module: number, at: number, deadline: number, frame: number, frames: PartFrames | null): number {
@@ -362,87 +214,8 @@ export class Budgets {
     return Math.max(0, this.forecast!.ownUs(module, lengthsUs) - this.leastOwnUs[module]!);
   }
 
-  private reservedAfterUs(module: number, frame: number, frames: PartFrames | null): number {
-    if (frames === null || this.pipeline.scope[module]! < 0) return this.reserveAfterUs[module]!;
-    return this.reserved.of(module, frame, frames).afterUs;
-  }
-
-  private reserve(): void {
-    if (this.spec.rule !== "staggered") return;
-    const { times, leastOwnUs, promisedUs } = this;
-    this.reserveUs = leastOwnUs.map((leastUs, module) =>
-      times.staggeredUs === undefined || times.isSingle?.(module) === true
-        ? leastUs
-        : times.staggeredUs(module, this.sloUs(module, promisedUs)),
-    );
-    if (times.groupOf !== undefined) this.lookBefore(times.groupOf);
-    const shared = this.sharedAccelerators();
-    if (shared !== null) {
-      this.longestUs = Math.max(...shared.partUs);
-      if (this.committed === null) this.committed = new CommittedWork(this.pipeline, this.before, shared);
-      else this.committed.retime(shared);
-    }
-    this.reserved.forget();
-    this.expected.forget();
-    this.reserveAfterUs = this.reserved.along("subs");
-    for (const [module, earlier] of this.earlier.entries())
-      this.headStarts[module] = mostOf(earlier, (each) => this.reserveUs[each]! + this.reserveAfterUs[each]!);
-  }
-
-  /** Which modules before it each has on its accelerators, and what of them may be under way when a request comes from elsewhere. */
-  private lookBefore(groupOf: (module: number) => number): void {
-    const { pipeline, leastOwnUs, interludeUs } = this;
-    this.earlier = this.before.map((all, module) => all.filter((each) => groupOf(each) === groupOf(module)));
-    for (const [module, earlier] of this.earlier.entries()) {
-      const isElsewhere = pipeline.pres[module]!.some((pre) => groupOf(pre) !== groupOf(module));
-      interludeUs[module] = isElsewhere ? mostOf(earlier, (each) => leastOwnUs[each]!) : 0;
-    }
-  }
-
-  /** Of the groups in which modules follow one another, the one with most to do; null: there is none. */
-  private sharedAccelerators(): SharedAccelerators | null {
-    const { leastOwnUs, parts, times } = this;
-    const { groupOf } = times;
-    if (groupOf === undefined) return null;
-    const workIn = (group: number): Float64Array =>
-      leastOwnUs.map((us, module) => (groupOf(module) === group ? us : 0));
-    let [most, found] = [0, -1];
-    for (const [module, earlier] of this.earlier.entries()) {
-      if (earlier.length === 0) continue;
-      const us = workIn(groupOf(module)).reduce((sum, each) => sum + each, 0);
-      if (us > most) [most, found] = [us, module];
-    }
-    if (found < 0) return null;
-    return { count: times.acceleratorsOf?.(found) ?? 1, partUs: workIn(groupOf(found)), parts };
-  }
-
-  /** How many parts fan-outs make of late, and what parts take. */
-  private learn(states: Board, at: number): void {
-    const row = states.blank();
-    for (const [module, { fansOut }] of this.pipeline.modules.entries()) {
-      if (states.read(module, at, row) !== "fresh") continue;
-      if (fansOut !== true || row.value(MOST_PARTS) < 0) continue;
-      const most = Math.max(1, Math.round(row.value(MOST_PARTS)));
-      const median = Math.round(row.value(MEDIAN_PARTS));
-      let sum = 0;
-      for (let column = LEAST_PARTS; column <= MOST_PARTS; column++) sum += row.value(column);
-      this.parts[module] = sum / PART_QUANTILES;
-      const usual = this.committed === null ? most : Math.max(1, Math.round(this.parts[module]!));
-      for (const work of [this.work, this.reserved, this.expected]) work.makes(module, usual, median);
-    }
-    this.goBy(this.ownUs);
-    this.reserve();
-  }
-
-  /** Accelerator time of a part, as measured, µs; NaN: not yet, or not there. */
-  private eachUs(module: number): number {
-    return this.committed?.measuredUs[module] ?? Number.NaN;
-  }
-
-  private togetherUs(module: number, count: number, ownUs: number): number {
-    const { togetherUs } = this.times;
-    if (count === 1 || togetherUs === undefined) return ownUs;
-    return Math.max(ownUs, togetherUs(module, count, 0, Number.NaN));
+  private get committed(): CommittedWork | null {
+    return this.staggered?.committed ?? null;
   }
 
   /** How long a request may be in the module when nothing before it took longer than it must: what its queue plans batches for. */
@@ -476,17 +249,6 @@ export class Budgets {
   private along(direction: "subs" | "pres", us: Float64Array): Float64Array {
     return this.pipeline.longest(direction, (module) => us[module]!);
   }
-}
-
-const mostOf = (modules: readonly number[], us: (module: number) => number): number =>
-  modules.reduce((most, module) => Math.max(most, us(module)), 0);
-
-/** By module: all before it. */
-function before({ modules, order, pres }: Pipeline): number[][] {
-  const sets = modules.map(() => new Set<number>());
-  for (const module of order)
-    for (const pre of pres[module]!) for (const each of [...sets[pre]!, pre]) sets[module]!.add(each);
-  return sets.map((set) => [...set]);
 }
 
 /** SLO_k: the module's part of the SLO, along the longest way through it. */

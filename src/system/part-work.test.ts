@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
 import { FINISHED } from "../core/outcome.js";
-import { Budgets, type ModuleTimes } from "./budget.js";
+import { Budgets } from "./budget.js";
 import type { RequestFrames } from "./forecast.js";
 import { ModuleStates } from "./module-states.js";
+import type { ModuleTimes } from "./module-times.js";
 import { togetherUs } from "./part-work.js";
 import { Pipeline } from "./pipeline.js";
 

@@ -107,7 +107,6 @@ export function inTurn({ repeatsMax }: Pick<PairPlan, "repeatsMax">, run: Runs):
   };
 }
 
-/** Runs of one pair can be compared if each says something, and the same requests arrived in all. */
 /**
  * One after the other in an order drawn for the pair; a void run is made again, and if that is void, too, the pair is given up.
  * @param order name of the stream that the order is drawn from.
@@ -132,6 +131,7 @@ export async function runInDrawnOrder<
   return made;
 }
 
+/** Runs of one pair can be compared if each says something, and the same requests arrived in all. */
 export const isComparable = (runs: readonly PairedRun[]): boolean =>
   runs.every(({ void_reason, arrived }) => void_reason === null && arrived === runs[0]!.arrived);
 
