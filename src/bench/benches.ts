@@ -11,6 +11,8 @@ export interface BenchOptions {
   readonly figuresDir?: string | null;
   /** Of plus: only the cases that this seed draws; of default: the settings. */
   readonly casesSeed?: number | undefined;
+  /** Of default's simulated settings: deviation of requests' times, relative to their mean; undefined: they do not spread. */
+  readonly spread?: number | undefined;
   /** Of default: one of its parts; undefined: both. */
   readonly part?: "simulated" | "live" | undefined;
   /** Of apps: an app's requests become twice as long, in place of the comparison. */

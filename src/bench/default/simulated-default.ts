@@ -6,6 +6,7 @@
  * that is the share of requests in time; where they are not, who starves the dearest model would win by number.
  */
 import { createHash } from "node:crypto";
+import { expandApps } from "../../config/scenario/apps/expand-apps.js";
 import type { ExpandedScenario } from "../../config/scenario/scenario.js";
 import { durationUs } from "../../core/time.js";
 import { staggeredCostUs } from "../../policies/deferred/target-size.js";
@@ -44,16 +45,21 @@ const CHOICES: readonly Choice[] = [
   { name: "deferred", policy: "deferred", options: {}, loadMax: 2 },
 ];
 
-/** @param size part of the settings. @param casesSeed which settings are drawn. */
+/**
+ * @param size part of the settings. @param casesSeed which settings are drawn.
+ * @param spread standard deviation of requests' times, relative to the mean; 0: batches take what the profile says.
+ */
 export async function benchSimulatedDefault({
   size = 1,
   casesSeed = SETTINGS_SEED,
+  spread = 0,
   onProgress,
-}: Pick<BenchOptions, "size" | "casesSeed" | "onProgress">): Promise<BenchResult[]> {
+}: Pick<BenchOptions, "size" | "casesSeed" | "spread" | "onProgress">): Promise<BenchResult[]> {
   const count = Math.max(2, Math.round(SETTINGS * size));
   const cases: Case[] = [];
   for (let index = 0; index < count; index++) {
-    const setting = drawSetting(casesSeed, index);
+    const drawn = drawSetting(casesSeed, index);
+    const setting = spread > 0 ? { ...drawn, scenario: spreadOut(drawn.scenario, spread) } : drawn;
     const found = LOADS.map((load) => caseOf(setting, load));
     cases.push(...found);
     onProgress(`${index + 1}/${count} ${setting.scenario.name}: ${found.map(textOf).join("; ")}\n`);
@@ -61,6 +67,16 @@ export async function benchSimulatedDefault({
     await new Promise((resolve) => setImmediate(resolve));
   }
   return resultsOf(cases);
+}
+
+/** A request alone takes what the profile says in the mean only, and a batch what its longest does; plans learn from what batches took. */
+function spreadOut(scenario: ExpandedScenario, spread: number): ExpandedScenario {
+  const models = scenario.models.map((model) => {
+    const meanMs = model.execUs[1]! / 1000;
+    const time = { lognormal: { mean_ms: meanMs, sd_ms: spread * meanMs } };
+    return { ...model, apps: expandApps([{ name: "all", share: 1, time }], () => []) };
+  });
+  return { ...scenario, models, learn: true };
 }
 
 interface Case {

@@ -19,6 +19,7 @@ interface BenchFlags {
   readonly casesSeed?: number;
   readonly simulated?: boolean;
   readonly live?: boolean;
+  readonly spread?: number;
   readonly drift?: boolean;
   readonly profiler?: boolean;
   readonly loads?: readonly number[];
@@ -64,12 +65,17 @@ export function benchCommand(output: Output): Command {
     .addOption(
       new Option("--simulated", "default: only its simulated settings (--cases-seed draws others)").conflicts("live"),
     )
+    .option(
+      "--spread <part>",
+      "default: in its simulated settings requests' times deviate by this part of their mean, and batches take what their longest does",
+      numberWithin({ above: 0, max: 2 }),
+    )
     .option("--live", "default: only its live grid")
     .option("--drift", "apps: one app's requests become twice as long, in place of the comparison")
     .option("--profiler", "apps: p99 at 70 % load with the online profiler and without, in place of the comparison")
     .option(
       "--loads <list>",
-      "elastic, pipelines: offered loads, relative to the capacity",
+      "apps, pipelines, elastic: offered loads, relative to the capacity",
       numbersWithin({ above: 0, max: 10 }),
     )
     .option(
@@ -114,7 +120,7 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
-    const { size, seconds, casesSeed, out: outDir, drift = false, profiler = false, loads, gammas } = flags;
+    const { size, seconds, casesSeed, spread, out: outDir, drift = false, profiler = false, loads, gammas } = flags;
     const part = flags.simulated ? "simulated" : flags.live ? "live" : undefined;
     return await bench.run({
       size,
@@ -122,6 +128,7 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
       dataDir,
       figuresDir,
       casesSeed,
+      spread,
       part,
       outDir,
       drift,

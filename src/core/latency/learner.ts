@@ -10,6 +10,8 @@ const STEP = 1.5;
 const STEP_DEVIATIONS = 4;
 /** Differences below this are the operating system's: they say nothing of models and accelerators. */
 const NOISE_US = 300;
+/** While requests are given up it is looked this often, µs, whether an accelerator was not used for as long. */
+const UNUSED_US = 1_000_000;
 /** Most that one contradiction shifts a model's curve: a stall must not be blamed on it whole. */
 const BLAME_MAX = 2;
 
@@ -23,6 +25,9 @@ export class Learner {
   /** When an accelerator or a model that looks too slow is given another chance; Infinity when none does. */
   lookAt = Number.POSITIVE_INFINITY;
   private releaseAt = Number.POSITIVE_INFINITY;
+  /** When accelerators are looked at that were not used, and when that was done last. */
+  private unusedAt = Number.POSITIVE_INFINITY;
+  private unusedSeenAt = Number.NEGATIVE_INFINITY;
   /** Of queues that ever gave a request up as infeasible, by key. */
   private readonly releases = new Map<QueueKey, Release>();
   /** The queue whose batch last surprised on an accelerator (-1: none since), and the accelerator's scale before. */
@@ -71,7 +76,7 @@ export class Learner {
       const isModelChanged = !isDoubted && latency.observe(size, onScaleOne);
       isReplanned = accelerators.observe(accelerator, ratio, at, false) || isModelChanged;
     }
-    this.lookAt = Math.min(this.releaseAt, accelerators.nextTrialAt);
+    this.setLookAt();
     return isReplanned;
   }
 
@@ -84,7 +89,12 @@ export class Learner {
     }
     release.refused(at);
     this.releaseAt = Math.min(this.releaseAt, release.dueAt);
-    this.lookAt = Math.min(this.releaseAt, this.accelerators.nextTrialAt);
+    if (at >= this.unusedSeenAt + UNUSED_US) this.unusedAt = Math.min(this.unusedAt, at);
+    this.setLookAt();
+  }
+
+  private setLookAt(): void {
+    this.lookAt = Math.min(this.releaseAt, this.unusedAt, this.accelerators.nextTrialAt);
   }
 
   /**
@@ -95,6 +105,11 @@ export class Learner {
   giveChances(at: number, onTrial: (id: AcceleratorId) => void, onRelease: (key: QueueKey) => void): boolean {
     const { accelerators } = this;
     let isReplanned = accelerators.startTrials(at, onTrial);
+    if (at >= this.unusedAt) {
+      this.unusedAt = Number.POSITIVE_INFINITY;
+      this.unusedSeenAt = at;
+      if (accelerators.forgetUnused(at - UNUSED_US, onTrial)) isReplanned = true;
+    }
     if (at >= this.releaseAt) {
       this.releaseAt = Number.POSITIVE_INFINITY;
       const mayHope = accelerators.isAnyIdle;
@@ -115,7 +130,7 @@ export class Learner {
       // Accelerators that are much slower have their trials.
       if (isAnyDue && accelerators.forgetSmall()) isReplanned = true;
     }
-    this.lookAt = Math.min(this.releaseAt, accelerators.nextTrialAt);
+    this.setLookAt();
     return isReplanned;
   }
 

@@ -9,6 +9,8 @@ const STRAGGLER = 1.5;
 /** Pause before a slow accelerator is tried again after its second bad measurement; doubles with each further one. */
 const DOUBT_US = 250_000;
 const EWMA_WEIGHT = 0.2;
+/** Slower than declared by no more than this says nothing. */
+const NOTICED = 1.05;
 
 /** Trust in an accelerator: as measured; to be tried with one request as if it were as declared; that trial is under way. */
 const MEASURED = 0;
@@ -44,6 +46,8 @@ export class AcceleratorTable {
   /** Bad measurements in a row, and when the next trial is due (Infinity: none). */
   private readonly doubts: Uint8Array;
   private readonly trialAt: Float64Array;
+  /** When it was last believed to be as it is. */
+  private readonly believedAt: Float64Array;
   private presentCount = 0;
   private fastest = 1;
   private firstTrialAt = Number.POSITIVE_INFINITY;
@@ -61,6 +65,7 @@ export class AcceleratorTable {
     this.trust = new Uint8Array(capacity);
     this.doubts = new Uint8Array(capacity);
     this.trialAt = new Float64Array(capacity).fill(Number.POSITIVE_INFINITY);
+    this.believedAt = new Float64Array(capacity);
   }
 
   get count(): number {
@@ -91,6 +96,7 @@ export class AcceleratorTable {
     this.trust[id] = MEASURED;
     this.doubts[id] = 0;
     this.trialAt[id] = Number.POSITIVE_INFINITY;
+    this.believedAt[id] = at;
     // One more can only be faster; looking at all for each of 65,536 would take as long as a run.
     if (wasPresent || this.presentCount === 1) this.refresh();
     else if (scale < this.fastest) this.fastest = scale;
@@ -168,11 +174,33 @@ export class AcceleratorTable {
     return this.fastest !== before;
   }
 
+  /**
+   * Requests are given up while some accelerator idles that is a little slower than declared, so that it has no trials: it may be too slow for all
+   * that comes, and is then never measured again. Those that nothing ran on since `before` are as declared again.
+   * @param onForgotten is told of each. @returns true when the fastest changed.
+   */
+  forgetUnused(before: number, onForgotten: (id: AcceleratorId) => void): boolean {
+    const fastest = this.fastest;
+    const forgotten: AcceleratorId[] = [];
+    for (let id = 0; id < this.capacity; id++) {
+      if (this.present[id] === 0 || this.believedAt[id]! > before || this.inFlight(id) > 0) continue;
+      if (this.isDoubted(id) || this.measured[id]! <= this.declared[id]! * NOTICED) continue;
+      this.measured[id] = this.declared[id]!;
+      this.scale[id] = this.declared[id]!;
+      forgotten.push(id);
+    }
+    if (forgotten.length === 0) return false;
+    this.refresh();
+    for (const id of forgotten) onForgotten(id);
+    return this.fastest !== fastest;
+  }
+
   private believe(id: AcceleratorId, measured: number, at: number): void {
     // Only the product of a model's factor and a scale is ever measured. Unbounded, the two walk apart: noise took one
     // accelerator to a scale of 1/300,000 and its model to the inverse, and the next model found the scale far off.
     const scale = Math.max(measured, this.floorOf(id));
     this.measured[id] = scale;
+    this.believedAt[id] = at;
     const wasTrial = this.trust[id] !== MEASURED;
     this.trust[id] = MEASURED;
     if (scale <= this.declared[id]! * STRAGGLER) {

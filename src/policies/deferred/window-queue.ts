@@ -138,7 +138,7 @@ export class WindowQueue implements Queue {
     this.parts = options.plus === undefined ? null : new QueuePlus(key, options.plus);
     this.plus = this.parts;
     this.rehearsal = rehearsal;
-    if (rehearsal !== null) this.batchEnded = (batch, _startAt, endAt) => rehearsal.ended(key, batch, endAt);
+    if (rehearsal !== null) this.batchEnded = (batch, startAt, endAt) => rehearsal.ended(key, batch, startAt, endAt);
     core.offers.mayLeaveIdle[key] = options.idleDispatch ? 1 : 0;
     this.fastUs = new Float64Array(this.sizeMax + 2);
     this.planUs = new Float64Array(this.sizeMax + 2);

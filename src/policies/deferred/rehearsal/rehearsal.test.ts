@@ -8,6 +8,7 @@ import { NO_DELAYS, Scheduler } from "../../../core/scheduler.js";
 import { PLAIN } from "../../../core/tables/request-table.js";
 import { simulate } from "../../../sim/simulate.js";
 import { createPolicy } from "../../registry.js";
+import { RunSpread } from "./run-spread.js";
 import { Stage } from "./stage.js";
 
 const specOf = (alphaUs: number, betaUs: number, sloUs: number): QueueSpec => ({
@@ -30,9 +31,9 @@ function fleet(count: number) {
 }
 
 describe("a stage", () => {
-  const staged = (count: number) => {
+  const staged = (count: number, spread = new RunSpread()) => {
     const worth = Float64Array.of(3);
-    const stage = new Stage(createPolicy("eager", { drop: "window" }), NO_DELAYS, 4, worth);
+    const stage = new Stage(createPolicy("eager", { drop: "window" }), NO_DELAYS, 4, worth, spread);
     const key = stage.addQueue(specOf(1000, 9000, 30_000));
     const real = fleet(count);
     stage.follow(real.accelerators, [NO_DELAYS]);
@@ -48,6 +49,16 @@ describe("a stage", () => {
     expect(stage.earned).toBe(0);
     arrive(stage, key, 10_000);
     expect(stage.earned).toBe(3);
+  });
+
+  it("batches take as much more than planned as real ones did", () => {
+    const spread = new RunSpread();
+    for (let batch = 0; batch < 16; batch++) spread.ran(1, 1000, batch % 2 === 0 ? 2000 : 4000);
+    const { stage, key } = staged(1, spread);
+    // 20 and 40 ms in place of 10, and who must end within 30 is late by the second.
+    for (const at of [0, 100_000, 200_000]) arrive(stage, key, at);
+    arrive(stage, key, 300_000, false);
+    expect(stage.earned).toBe(6);
   });
 
   it("earns nothing by what does not count, or comes too late", () => {

@@ -6,6 +6,7 @@ import type { TimesByKind } from "../../by-kind/times-by-kind.js";
 import type { SharedLoad } from "../shared-load.js";
 import { staggeredCostUs } from "../target-size.js";
 import type { WindowRules } from "../window-queue.js";
+import { RunSpread } from "./run-spread.js";
 import { Stage } from "./stage.js";
 import { OWN_WAY, PLAIN_WAYS, WAYS } from "./ways.js";
 
@@ -108,8 +109,8 @@ export class Rehearsal {
   private readonly earned = new Float64Array(WAYS.length);
   /** What there was to earn, and in how many arrivals. */
   private offered = 0;
-  /** What the present way earned while the present rehearsal's arrivals were written down. */
-  private earnedHere = 0;
+  /** By queue, as staged: requests that the present way had in time while the present rehearsal's arrivals were written down. */
+  private inTimeHere = new Float64Array(0);
   private offeredBefore = 0;
   private arrivals = 0;
   private way = 0;
@@ -123,6 +124,7 @@ export class Rehearsal {
   private readonly accelerators: AcceleratorTable;
   private readonly load: SharedLoad;
   private readonly createPolicy: CreatePolicy;
+  private readonly spread = new RunSpread();
 
   constructor(accelerators: AcceleratorTable, load: SharedLoad, createPolicy: CreatePolicy) {
     this.accelerators = accelerators;
@@ -187,7 +189,7 @@ export class Rehearsal {
       if (this.rows.length === 0) this.rows = new Float64Array(ROWS_MAX * COLUMNS);
       this.fromAt = at;
       this.isRecording = true;
-      this.earnedHere = 0;
+      this.inTimeHere.fill(0);
       this.offeredBefore = this.offered;
       this.record(key, request, at);
     }
@@ -204,16 +206,18 @@ export class Rehearsal {
     return requests.dueAt[request]! < requests.latestEndAt[request]!;
   }
 
-  /** A batch of the queue ended. Counted while arrivals are written down: as much as was earned on a stage. */
-  ended(key: QueueKey, batch: BatchId, endAt: number): void {
+  /** A batch of the queue ended. What it earned counts while arrivals are written down, as what was earned on a stage does. */
+  ended(key: QueueKey, batch: BatchId, startAt: number, endAt: number): void {
+    if (!this.isAsked) return;
+    const { requests, batches } = this.core!;
+    this.spread.ran(batches.executedSize[batch]!, batches.execUs[batch]!, endAt - startAt);
     if (!this.isRecording) return;
     const member = this.members.get(key);
     if (member === undefined || member.staged < 0) return;
-    const { requests, batches } = this.core!;
     let inTime = 0;
     for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!)
       if (endAt <= requests.latestEndAt[handle]!) inTime++;
-    this.earnedHere += inTime * this.worth[member.staged]!;
+    this.inTimeHere[member.staged]! += inTime;
   }
 
   /** Other queues than before: what they do to each other is not known. */
@@ -274,6 +278,7 @@ export class Rehearsal {
       this.countsFrom = WARMUP_SLOS * this.longestUs;
       const list = [...members.values()];
       this.worth = new Float64Array(list.length);
+      this.inTimeHere = new Float64Array(list.length);
       const kinds = new Map(list.map(({ queue, spec }) => [spec, queue?.kinds ?? null]));
       this.stages = WAYS.slice(0, this.ways).map((way) => {
         const rules = new Map(
@@ -286,16 +291,19 @@ export class Rehearsal {
           (spec) => rules.get(spec)!,
           (spec) => kinds.get(spec)!,
         );
-        const stage = new Stage(policy, core.network, accelerators.capacity, this.worth);
+        const stage = new Stage(policy, core.network, accelerators.capacity, this.worth, this.spread);
         for (const member of list) member.staged = stage.addQueue(member.spec, kinds.get(member.spec)!);
         return stage;
       });
     }
     const delays: NetworkDelays[] = [];
     const capacity = Math.max(1, this.load.capacity());
+    const { fastestScale } = accelerators;
     for (const [key, { spec, staged }] of members) {
       delays[staged] = core.delaysOf(key);
-      this.worth[staged] = staggeredCostUs(spec.latency.execUs, spec.latency.sizeMax, spec.sloUs, capacity);
+      const { execUs, sizeMax } = spec.latency;
+      // A model that is learnt as slow on accelerators that are learnt as fast is worth no more.
+      this.worth[staged] = fastestScale * staggeredCostUs(execUs, sizeMax, spec.sloUs / fastestScale, capacity);
     }
     for (const stage of this.stages) stage.follow(accelerators, delays);
   }
@@ -332,12 +340,17 @@ export class Rehearsal {
     if (this.stage === this.stages.length) this.judge(at);
   }
 
+  /** By what requests are worth now, as on the stages. */
+  private earnedHere(): number {
+    return this.inTimeHere.reduce((sum, count, staged) => sum + count * this.worth[staged]!, 0);
+  }
+
   private judge(at: number): void {
     const { earned, stages } = this;
     // Who gives up the hopeless by kind collapses in no backlog: where it falls behind, times are not yet known, and the other stages are as far off.
     const mayCollapse = !WAYS[this.way]!.needsKinds;
     const isMeasured = mayCollapse && this.fromAt > this.servedSince && this.offeredBefore > 0;
-    const most = isMeasured ? this.earnedHere + BEHIND_MAX * (this.offered - this.offeredBefore) : Infinity;
+    const most = isMeasured ? this.earnedHere() + BEHIND_MAX * (this.offered - this.offeredBefore) : Infinity;
     for (const [way, stage] of stages.entries()) {
       earned[way] = earned[way]! + (way === this.way ? Math.min(stage.earned, most) : stage.earned);
       stage.earned = 0;

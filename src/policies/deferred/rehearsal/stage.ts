@@ -6,12 +6,14 @@ import { type CommandSink, Scheduler } from "../../../core/scheduler.js";
 import type { AcceleratorTable } from "../../../core/tables/accelerator-table.js";
 import { PLAIN, type RequestTraits } from "../../../core/tables/request-table.js";
 import type { TimesByKind } from "../../by-kind/times-by-kind.js";
+import type { RunSpread } from "./run-spread.js";
 
 /** Most requests that wait and run at once; one more counts as lost. */
 const REQUESTS_MAX = 16_384;
 
 /**
- * One way of serving, in virtual time: a scheduler of its own over accelerators that take as long as planned. What it
+ * One way of serving, in virtual time: a scheduler of its own over accelerators that take as long as planned times what real
+ * batches took over that of late. What it
  * earns is counted; nothing else comes of it.
  */
 export class Stage implements CommandSink {
@@ -21,17 +23,21 @@ export class Stage implements CommandSink {
   private readonly accelerators: EmulatedAccelerators;
   private readonly worth: Float64Array;
   private readonly traits: { -readonly [Field in keyof RequestTraits]: RequestTraits[Field] } = { ...PLAIN };
-  /** By queue: what batches truly take, by their members; null: as planned. */
+  /** By queue: what batches truly take, by their members; null: as planned, times the spread. */
   private readonly kinds: (TimesByKind | null)[] = [];
   /** By request: its time alone, where its queue has kinds. */
   private readonly aloneUs = new Float64Array(REQUESTS_MAX);
   /** By queue. */
   private readonly delays: NetworkDelays[] = [];
+  private readonly spread: RunSpread;
+  /** Batches that ran. */
+  private batches = 0;
   private now = 0;
 
-  /** @param worth of a request, by queue; read when it ends. */
-  constructor(policy: Policy, network: NetworkDelays, acceleratorsMax: number, worth: Float64Array) {
+  /** @param worth of a request, by queue; read when it ends. @param spread of real batches. */
+  constructor(policy: Policy, network: NetworkDelays, acceleratorsMax: number, worth: Float64Array, spread: RunSpread) {
     this.worth = worth;
+    this.spread = spread;
     this.accelerators = new EmulatedAccelerators(acceleratorsMax);
     this.scheduler = new Scheduler(policy, this, {
       network,
@@ -119,11 +125,12 @@ export class Stage implements CommandSink {
   private trueUs(batch: number, accelerator: number): number {
     const { batches, requests, accelerators } = this.scheduler;
     const kinds = this.kinds[batches.queue[batch]!]!;
-    if (kinds === null) return batches.execUs[batch]!;
+    const size = batches.executedSize[batch]!;
+    if (kinds === null) return Math.ceil(batches.execUs[batch]! * this.spread.ratioOf(size, this.batches++));
     let longestUs = 0;
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!)
       longestUs = Math.max(longestUs, this.aloneUs[member]!);
-    return Math.ceil(kinds.batchUs(batches.executedSize[batch]!, longestUs) * accelerators.scale[accelerator]!);
+    return Math.ceil(kinds.batchUs(size, longestUs) * accelerators.scale[accelerator]!);
   }
 
   end(request: number, outcome: number): void {

@@ -1,0 +1,52 @@
+import { invariant } from "../../../core/invariant.js";
+
+/** Ratios that are remembered of each power of two of sizes; none is drawn before there are LEAST. */
+const MEMORY = 64;
+const LEAST = 16;
+/** A batch that took longer hung or was stopped: that is a fault, not what batches take. */
+const RATIO_MAX = 4;
+
+interface Ratios {
+  readonly ring: Float64Array;
+  count: number;
+}
+
+/**
+ * What batches took of late over what was planned for them, by size (one factor corrects a whole profile, and the longest of
+ * many is longer), in the order in which they ran: spells of slow runs are played as spells. All queues of a scheduler together, as they
+ * share what makes runs slow.
+ */
+export class RunSpread {
+  /** By the power of two below the size. */
+  private readonly bins: Ratios[] = [];
+
+  /** @param size of the batch, at least 1. */
+  ran(size: number, plannedUs: number, tookUs: number): void {
+    if (plannedUs <= 0) return;
+    const bin = binOf(size);
+    while (this.bins.length <= bin) this.bins.push({ ring: new Float64Array(MEMORY), count: 0 });
+    const { ring, count } = this.bins[bin]!;
+    ring[count % MEMORY] = Math.min(RATIO_MAX, tookUs / plannedUs);
+    this.bins[bin]!.count = count + 1;
+  }
+
+  /** Of the `number`th batch of somebody who plays what was seen; where none of that size ran, as of the nearest that did. */
+  ratioOf(size: number, number: number): number {
+    const { bins } = this;
+    const bin = binOf(size);
+    const furthest = Math.max(bin, bins.length - bin);
+    for (let away = 0; away <= furthest; away++) {
+      const found = known(bins[bin - away]) ?? known(bins[bin + away]);
+      if (found !== undefined) return found.ring[number % Math.min(found.count, MEMORY)]!;
+    }
+    return 1;
+  }
+}
+
+const known = (ratios: Ratios | undefined): Ratios | undefined =>
+  ratios !== undefined && ratios.count >= LEAST ? ratios : undefined;
+
+function binOf(size: number): number {
+  invariant(size >= 1, `a batch must have at least one member; had ${size}`);
+  return 31 - Math.clz32(size);
+}
