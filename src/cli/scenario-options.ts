@@ -4,7 +4,7 @@ import { ConfigError } from "../config/config-error.js";
 import { type ExpandedScenario, loadScenario, type ScenarioOverrides } from "../config/scenario/scenario.js";
 import { dataDirOf } from "../config/scenario/traces.js";
 import { POLICY_NAMES } from "../policies/registry.js";
-import { BUDGET_RULES, type BudgetRule } from "../system/budget-spec.js";
+import { BUDGET_RULES, type BudgetRule } from "../system/budget/budget-spec.js";
 import { collectPair, integerWithin, numberWithin } from "./option-values.js";
 
 export interface ScenarioOptions {

@@ -1,7 +1,7 @@
 /** What modules of a pipeline say of themselves, in a scenario and in a model repository alike (PARD: name, id, pres, subs). */
 import { z } from "zod";
 import { EXECUTIONS, JOINS, WAYS } from "../system/ahead/ahead.js";
-import { BUDGET_DEFAULTS, BUDGET_RULES, type BudgetSpec, ESTIMATES } from "../system/budget-spec.js";
+import { BUDGET_DEFAULTS, BUDGET_RULES, type BudgetSpec, ESTIMATES } from "../system/budget/budget-spec.js";
 import { MODULES_MAX, type ModuleSpec } from "../system/pipeline.js";
 import { nameSchema } from "./scenario/name.js";
 

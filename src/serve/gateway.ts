@@ -5,7 +5,7 @@
 import type { ModelSpec } from "../config/model.js";
 import type { RequestTraits } from "../core/tables/request-table.js";
 import type { DurationUs, TimeUs } from "../core/time.js";
-import type { PartDue } from "../system/part-due.js";
+import type { PartDue } from "../system/budget/part-due.js";
 import type { ServingError } from "../wire/serving-error.js";
 import type { Tensor } from "../wire/tensors/tensor.js";
 import type { GroupScaling } from "./group-scaling.js";

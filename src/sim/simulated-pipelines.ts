@@ -7,9 +7,9 @@ import type { RequestHandle, RequestTable } from "../core/tables/request-table.j
 import type { OutcomeCollector } from "../measure/collector.js";
 import { PipelineAccounts } from "../measure/pipeline-accounts.js";
 import { RequestClasses } from "../system/ahead/request-classes.js";
+import type { ModuleTimes } from "../system/budget/module-times.js";
+import { togetherUs } from "../system/budget/part-work.js";
 import type { Flow, FlowRequest, Part } from "../system/flow.js";
-import type { ModuleTimes } from "../system/module-times.js";
-import { togetherUs } from "../system/part-work.js";
 import { Pipeline } from "../system/pipeline.js";
 import { type PipelineDriver, System } from "../system/system.js";
 import { accountRows } from "./account-rows.js";

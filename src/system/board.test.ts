@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
 import { DROPPED, FINISHED } from "../core/outcome.js";
 import { Board, ROW_NUMBERS_MAX } from "./board.js";
-import { Budgets } from "./budget.js";
+import { Budgets } from "./budget/budget.js";
 import { columnOf, MODULE_COLUMNS, ModuleStates, STATE_INTERVAL_US } from "./module-states.js";
 import { Pipeline } from "./pipeline.js";
 

@@ -9,7 +9,7 @@ import { DROP_CANCELLED, DROP_QUEUE_FULL, DROPPED, FINISHED } from "../core/outc
 import type { QueueKey } from "../core/policy.js";
 import type { Scheduler } from "../core/scheduler.js";
 import { PLAIN, QUEUED, type RequestHandle } from "../core/tables/request-table.js";
-import type { Budgets } from "./budget.js";
+import type { Budgets } from "./budget/budget.js";
 import { Flow, type FlowDriver, type FlowRequest, type Part, REFUSED } from "./flow.js";
 import { ModuleStates } from "./module-states.js";
 import type { Pipeline } from "./pipeline.js";

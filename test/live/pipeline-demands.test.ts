@@ -1,7 +1,7 @@
 /** One budget for the whole (D11 of what users demand of servers): modules overlap, a failure stops the graph by name, limits answer. */
 import { describe, expect, test } from "vitest";
 import { durationUs } from "../../src/core/time.js";
-import { BUDGET_RULES } from "../../src/system/budget-spec.js";
+import { BUDGET_RULES } from "../../src/system/budget/budget-spec.js";
 import type { ServingError } from "../../src/wire/serving-error.js";
 import { fp32, group, modelSpec } from "../fakes/fake-server.js";
 import { VirtualPipeline } from "../support/virtual-pipeline.js";

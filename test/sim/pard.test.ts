@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { loadScenario } from "../../src/config/scenario/scenario.js";
 import type { Report } from "../../src/measure/report.js";
 import { simulate } from "../../src/sim/simulate.js";
-import type { BudgetRule } from "../../src/system/budget-spec.js";
+import type { BudgetRule } from "../../src/system/budget/budget-spec.js";
 
 function run(policy: string, budget: BudgetRule, policyOptions: Record<string, unknown> = {}, durationS = 65): Report {
   return simulate(loadScenario("scenarios/pipelines/lv.yaml", { policy, policyOptions, budget, durationS }));

@@ -17,7 +17,7 @@ import { parseSource } from "../../src/config/source.js";
 import { conservation, type Report } from "../../src/measure/report.js";
 import type { SimulatedEvent } from "../../src/sim/event-lines.js";
 import { simulate } from "../../src/sim/simulate.js";
-import { BUDGET_RULES, type BudgetRule } from "../../src/system/budget-spec.js";
+import { BUDGET_RULES, type BudgetRule } from "../../src/system/budget/budget-spec.js";
 import { fault } from "../support/recording.js";
 
 type Event<K extends SimulatedEvent["event"]> = Extract<SimulatedEvent, { event: K }>;

@@ -12,7 +12,7 @@ import { silentLog } from "../../src/serve/observation/log.js";
 import { Server, type ServerOptions } from "../../src/serve/server.js";
 import { ProcessPool } from "../../src/serve/workers/process-pool.js";
 import { stream, type Uniform } from "../../src/sim/random.js";
-import { BUDGET_RULES } from "../../src/system/budget-spec.js";
+import { BUDGET_RULES } from "../../src/system/budget/budget-spec.js";
 import { type ErrorDetails, ServingError } from "../../src/wire/serving-error.js";
 import { fp32, group, modelSpec } from "../fakes/fake-server.js";
 import { type StepFate, VirtualSteps } from "../fakes/virtual-steps.js";

@@ -10,7 +10,7 @@ import type { InferReply } from "../../src/serve/gateway.js";
 import type { SimulatedEvent } from "../../src/sim/event-lines.js";
 import { PipelineDraws } from "../../src/sim/pipeline-draws.js";
 import { simulate } from "../../src/sim/simulate.js";
-import { BUDGET_RULES } from "../../src/system/budget-spec.js";
+import { BUDGET_RULES } from "../../src/system/budget/budget-spec.js";
 import { pathOfPart } from "../../src/system/flow.js";
 import { ServingError } from "../../src/wire/serving-error.js";
 import type { Tensor } from "../../src/wire/tensors/tensor.js";

@@ -14,7 +14,7 @@ import { Depq } from "../../policies/pard/depq.js";
 import { pard } from "../../policies/pard/pard.js";
 import { stream } from "../../sim/random.js";
 import { CLASSES_MAX } from "../../system/ahead/request-classes.js";
-import { Forecast } from "../../system/forecast.js";
+import { Forecast } from "../../system/budget/forecast.js";
 import { ModuleStates, STATE_INTERVAL_US } from "../../system/module-states.js";
 import { Pipeline } from "../../system/pipeline.js";
 import type { BenchResult } from "../bench-result.js";

@@ -12,10 +12,10 @@ import {
   OUTCOMES,
 } from "../../core/outcome.js";
 import { RequestClasses } from "../../system/ahead/request-classes.js";
-import { Budgets } from "../../system/budget.js";
+import { Budgets } from "../../system/budget/budget.js";
+import type { ModuleTimes } from "../../system/budget/module-times.js";
 import { Flow, type FlowDriver, type FlowRequest, type Part, REFUSED } from "../../system/flow.js";
 import { ModuleStates } from "../../system/module-states.js";
-import type { ModuleTimes } from "../../system/module-times.js";
 import { Pipeline } from "../../system/pipeline.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";

@@ -1,9 +1,9 @@
 import type { PipelineSpec, ServedModule, StepSpec } from "../../config/server/pipelines/served-pipeline.js";
 import { FAIL_CAUSES, FAIL_MODEL_ERROR } from "../../core/outcome.js";
 import { timeUs } from "../../core/time.js";
-import type { ModuleTimes } from "../../system/module-times.js";
-import type { PartDue } from "../../system/part-due.js";
-import { togetherUs } from "../../system/part-work.js";
+import type { ModuleTimes } from "../../system/budget/module-times.js";
+import type { PartDue } from "../../system/budget/part-due.js";
+import { togetherUs } from "../../system/budget/part-work.js";
 import type { Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Datatype } from "../../wire/tensors/tensor.js";

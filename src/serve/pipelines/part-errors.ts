@@ -11,7 +11,7 @@ import {
   FAILED,
   LATE,
 } from "../../core/outcome.js";
-import type { BudgetRule } from "../../system/budget-spec.js";
+import type { BudgetRule } from "../../system/budget/budget-spec.js";
 import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
 import { DROP_ENDINGS, dropEnding, failEnding, LATE_ENDING } from "../endings.js";
 import type { OpenRequest } from "./open-request.js";

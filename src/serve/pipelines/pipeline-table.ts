@@ -8,9 +8,9 @@ import type { ReadPipeline } from "../../config/server/pipelines/pipeline-file.j
 import { resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
 import { type PipelineSpec, runOf } from "../../config/server/pipelines/served-pipeline.js";
 import { plannedBatch, staggeredUs } from "../../core/latency/planned-batch.js";
+import type { ModuleTimes } from "../../system/budget/module-times.js";
+import { togetherUs } from "../../system/budget/part-work.js";
 import { columnOf } from "../../system/module-states.js";
-import type { ModuleTimes } from "../../system/module-times.js";
-import { togetherUs } from "../../system/part-work.js";
 import { pause } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { REFUSALS } from "../endings.js";

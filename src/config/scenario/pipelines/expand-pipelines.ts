@@ -1,8 +1,8 @@
 /** The pipelines of a scenario made plain: modules by index, budgets' rule, what is drawn as cumulative weights. */
 import { type DurationUs, durationUs, sloUsFromMs } from "../../../core/time.js";
-import { Budgets } from "../../../system/budget.js";
-import type { BudgetSpec } from "../../../system/budget-spec.js";
-import type { ModuleTimes } from "../../../system/module-times.js";
+import { Budgets } from "../../../system/budget/budget.js";
+import type { BudgetSpec } from "../../../system/budget/budget-spec.js";
+import type { ModuleTimes } from "../../../system/budget/module-times.js";
 import { type ModuleSpec, Pipeline } from "../../../system/pipeline.js";
 import { nearest } from "../../config-error.js";
 import { budgetSpec, moduleSpecs } from "../../pipeline-modules.js";

@@ -1,6 +1,6 @@
 /** A pipeline as it is served: its modules, and where each tensor comes from. */
 import type { DurationUs } from "../../../core/time.js";
-import type { BudgetSpec } from "../../../system/budget-spec.js";
+import type { BudgetSpec } from "../../../system/budget/budget-spec.js";
 import type { ModuleSpec } from "../../../system/pipeline.js";
 import type { ModelSpec } from "../../model.js";
 import type { EndSpec } from "./module-tensors.js";

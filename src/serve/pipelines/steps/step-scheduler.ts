@@ -18,7 +18,7 @@ import type { BatchId } from "../../../core/tables/batch-table.js";
 import { PLAIN, type RequestHandle } from "../../../core/tables/request-table.js";
 import { timeUs } from "../../../core/time.js";
 import { LIVE_DEFAULTS, type LiveQueueSpec, livePolicy, liveWindow } from "../../../policies/live.js";
-import type { PartDue } from "../../../system/part-due.js";
+import type { PartDue } from "../../../system/budget/part-due.js";
 import type { Alarm, Clock } from "../../../wire/clock/clock.js";
 import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
 import { dropEnding, type Ending, failEnding, LATE_ENDING } from "../../endings.js";

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { FINISHED } from "../core/outcome.js";
+import { FINISHED } from "../../core/outcome.js";
+import { ModuleStates } from "../module-states.js";
+import { Pipeline } from "../pipeline.js";
 import { Budgets } from "./budget.js";
 import type { RequestFrames } from "./forecast.js";
-import { ModuleStates } from "./module-states.js";
 import type { ModuleTimes } from "./module-times.js";
 import { togetherUs } from "./part-work.js";
-import { Pipeline } from "./pipeline.js";
 
 /** 0 fans out, 1 follows in its parts, 2 fans those out again, 3 joins the inner ones, 4 the outer ones. */
 const NESTED = new Pipeline([

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DROPPED, FINISHED } from "../core/outcome.js";
+import { DROPPED, FINISHED } from "../../core/outcome.js";
+import { columnOf, MODULE_COLUMNS, ModuleStates, STATE_INTERVAL_US } from "../module-states.js";
+import { type ModuleSpec, Pipeline } from "../pipeline.js";
 import { Budgets } from "./budget.js";
 import { BUDGET_DEFAULTS, type BudgetRule, type BudgetSpec } from "./budget-spec.js";
 import { Forecast } from "./forecast.js";
-import { columnOf, MODULE_COLUMNS, ModuleStates, STATE_INTERVAL_US } from "./module-states.js";
-import { type ModuleSpec, Pipeline } from "./pipeline.js";
 
 const chain = (length: number): Pipeline =>
   new Pipeline(

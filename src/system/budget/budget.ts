@@ -1,15 +1,15 @@
 /** What the queue of a module must reach: the part of a pipeline's one deadline that is its own. */
-import type { Board } from "./board.js";
+import type { Board } from "../board.js";
+import type { Flow, FlowRequest, Part } from "../flow.js";
+import { columnOf } from "../module-states.js";
+import type { Pipeline } from "../pipeline.js";
 import { BUDGET_DEFAULTS, type BudgetRule, type BudgetSpec } from "./budget-spec.js";
 import type { CommittedWork } from "./committed-work.js";
-import type { Flow, FlowRequest, Part } from "./flow.js";
 import { Forecast, type RequestFrames } from "./forecast.js";
-import { columnOf } from "./module-states.js";
 import { type ModuleTimes, timeOfAllUs } from "./module-times.js";
 import { Overload } from "./overload.js";
 import type { PartDue } from "./part-due.js";
 import { type PartFrames, PartWork, type Work } from "./part-work.js";
-import type { Pipeline } from "./pipeline.js";
 import { Staggered } from "./staggered.js";
 
 const SEED = 1;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { staggeredUs } from "../core/latency/planned-batch.js";
-import { DROPPED, FINISHED } from "../core/outcome.js";
+import { staggeredUs } from "../../core/latency/planned-batch.js";
+import { DROPPED, FINISHED } from "../../core/outcome.js";
+import { Flow, type FlowDriver, type Part } from "../flow.js";
+import { ModuleStates, STATE_INTERVAL_US } from "../module-states.js";
+import { Pipeline } from "../pipeline.js";
 import { Budgets } from "./budget.js";
-import { Flow, type FlowDriver, type Part } from "./flow.js";
-import { ModuleStates, STATE_INTERVAL_US } from "./module-states.js";
 import type { ModuleTimes } from "./module-times.js";
 import { togetherUs } from "./part-work.js";
-import { Pipeline } from "./pipeline.js";
 
 const CHAIN = new Pipeline([
   { id: 0, name: "a", pres: [], subs: [1] },

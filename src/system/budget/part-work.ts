@@ -1,5 +1,5 @@
 /** What parts of a fan-out that come together still have before them, which one part alone has not. */
-import type { Pipeline } from "./pipeline.js";
+import type { Pipeline } from "../pipeline.js";
 
 /** Which part of a fan-out a request is in a module, and how many there are; see Flow. */
 export interface PartFrames {

@@ -1,7 +1,7 @@
 /** Overload control as DAGOR's (PARD-oc, §5.3): who is overloaded has what leads to it admit less. */
-import type { Board } from "./board.js";
-import { columnOf } from "./module-states.js";
-import type { Pipeline } from "./pipeline.js";
+import type { Board } from "../board.js";
+import { columnOf } from "../module-states.js";
+import type { Pipeline } from "../pipeline.js";
 
 const DELAY_US = columnOf("delay_us");
 

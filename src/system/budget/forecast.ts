@@ -1,11 +1,11 @@
 /** What the modules after each will take of a request (PARD's State Planner, §4.2): L_sub of Eq. 3b. */
-import { AHEAD_DEFAULTS, Ahead, type AheadOptions } from "./ahead/ahead.js";
-import { DEFAULT_CLASS } from "./ahead/request-classes.js";
+import { AHEAD_DEFAULTS, Ahead, type AheadOptions } from "../ahead/ahead.js";
+import { DEFAULT_CLASS } from "../ahead/request-classes.js";
+import type { Board, BoardRow } from "../board.js";
+import { columnOf } from "../module-states.js";
+import type { Pipeline } from "../pipeline.js";
 import { BatchWaits } from "./batch-waits.js";
-import type { Board, BoardRow } from "./board.js";
-import { columnOf } from "./module-states.js";
 import type { PartFrames } from "./part-work.js";
-import type { Pipeline } from "./pipeline.js";
 
 /** Ways from a module to an end that are looked at; of more, the first found count, long modules first. */
 const PATHS_MAX = 64;

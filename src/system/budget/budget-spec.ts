@@ -1,5 +1,5 @@
-import { AHEAD_DEFAULTS, type AheadOptions } from "./ahead/ahead.js";
-import { WINDOW_INTERVALS } from "./module-states.js";
+import { AHEAD_DEFAULTS, type AheadOptions } from "../ahead/ahead.js";
+import { WINDOW_INTERVALS } from "../module-states.js";
 
 /**
  * How a module's queue, under a policy that knows one module only, is told of the others:

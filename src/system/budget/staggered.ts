@@ -2,14 +2,14 @@
  * The budget rule staggered: what a module keeps for those behind it is what they take when they are full, as profiles say. Where modules share
  * accelerators, later ones go first, and a request is let in only if it can end behind all that is begun (CommittedWork).
  */
-import type { Board } from "./board.js";
+import type { Board } from "../board.js";
+import type { Flow, Part } from "../flow.js";
+import { columnOf, PART_QUANTILES } from "../module-states.js";
+import type { Pipeline } from "../pipeline.js";
 import { CommittedWork, type SharedAccelerators } from "./committed-work.js";
-import type { Flow, Part } from "./flow.js";
-import { columnOf, PART_QUANTILES } from "./module-states.js";
 import { type ModuleTimes, timeOfAllUs } from "./module-times.js";
 import type { PartDue } from "./part-due.js";
 import { type PartFrames, PartWork } from "./part-work.js";
-import type { Pipeline } from "./pipeline.js";
 
 /** The first quantile that is published, the last, and the middle one. */
 const LEAST_PARTS = columnOf("parts_0");

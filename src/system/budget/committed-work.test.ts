@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { stream } from "../sim/random.js";
+import { stream } from "../../sim/random.js";
+import { Pipeline } from "../pipeline.js";
 import { CommittedWork, type SharedAccelerators } from "./committed-work.js";
-import { Pipeline } from "./pipeline.js";
 
 /** A page is looked at (100 ms), its lines are read (20 ms each), then they are one page again (10 ms); two accelerators, 10 lines in the mean. */
 const PAGES = new Pipeline([

@@ -1,10 +1,10 @@
 /** How long a request will wait in batches of several modules together (PARD §4.2, "Batch wait estimation"). */
 
-import { select } from "./ahead/select.js";
-import type { BoardRow } from "./board.js";
-import { columnOf, WAIT_QUANTILES } from "./module-states.js";
-import { quantile, quantilesAt } from "./quantiles.js";
-import { seededUniform } from "./seeded-uniform.js";
+import { select } from "../ahead/select.js";
+import type { BoardRow } from "../board.js";
+import { columnOf, WAIT_QUANTILES } from "../module-states.js";
+import { quantile, quantilesAt } from "../quantiles.js";
+import { seededUniform } from "../seeded-uniform.js";
 
 /** PARD's M. */
 export const SAMPLES = 10_000;

@@ -7,7 +7,7 @@
  * ends when that is done, the sum of what is expected of the live parts and of what they lead to. Expectations are wrong in ways that nobody
  * tells of (other models on the accelerators, cores that steps and workers share), so what they say is taken times a factor that follows who was lost.
  */
-import type { Pipeline } from "./pipeline.js";
+import type { Pipeline } from "../pipeline.js";
 
 /** Part of the accelerator time that is in vain, where the factor stands still. */
 const VAIN_PART = 0.02;
