@@ -208,12 +208,13 @@ export class Rehearsal {
 
   /** A batch of the queue ended. What it earned counts while arrivals are written down, as what was earned on a stage does. */
   ended(key: QueueKey, batch: BatchId, startAt: number, endAt: number): void {
-    if (!this.isAsked) return;
-    const { requests, batches } = this.core!;
-    this.spread.ran(batches.executedSize[batch]!, batches.execUs[batch]!, endAt - startAt);
-    if (!this.isRecording) return;
     const member = this.members.get(key);
-    if (member === undefined || member.staged < 0) return;
+    if (!this.isAsked || member === undefined) return;
+    const { requests, batches } = this.core!;
+    // Where kinds are known they say what batches take.
+    if ((member.queue?.kinds ?? null) === null)
+      this.spread.ran(batches.executedSize[batch]!, batches.execUs[batch]!, endAt - startAt);
+    if (!this.isRecording || member.staged < 0) return;
     let inTime = 0;
     for (let handle = batches.first[batch]!; handle >= 0; handle = requests.next[handle]!)
       if (endAt <= requests.latestEndAt[handle]!) inTime++;
