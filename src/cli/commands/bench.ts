@@ -65,10 +65,13 @@ export function benchCommand(output: Output): Command {
     .addOption(
       new Option("--simulated", "default: only its simulated settings (--cases-seed draws others)").conflicts("live"),
     )
-    .option(
-      "--spread <part>",
-      "default: in its simulated settings requests' times deviate by this part of their mean, and batches take what their longest does",
-      numberWithin({ above: 0, max: 2 }),
+    .addOption(
+      new Option(
+        "--spread <part>",
+        "default: in its simulated settings requests' times deviate by this part of their mean, and batches take what their longest does",
+      )
+        .argParser(numberWithin({ above: 0, max: 2 }))
+        .conflicts("live"),
     )
     .option("--live", "default: only its live grid")
     .option("--drift", "apps: one app's requests become twice as long, in place of the comparison")

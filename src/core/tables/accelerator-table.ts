@@ -164,14 +164,7 @@ export class AcceleratorTable {
 
   /** Those that are slower than declared and not doubted are as declared again. @returns true when the fastest changed. */
   forgetSmall(): boolean {
-    const before = this.fastest;
-    for (let id = 0; id < this.capacity; id++) {
-      if (this.present[id] === 0 || this.isDoubted(id) || this.measured[id]! <= this.declared[id]!) continue;
-      this.measured[id] = this.declared[id]!;
-      this.scale[id] = this.declared[id]!;
-    }
-    this.refresh();
-    return this.fastest !== before;
+    return this.forget((id) => this.measured[id]! > this.declared[id]!);
   }
 
   /**
@@ -180,19 +173,29 @@ export class AcceleratorTable {
    * @param onForgotten is told of each. @returns true when the fastest changed.
    */
   forgetUnused(before: number, onForgotten: (id: AcceleratorId) => void): boolean {
-    const fastest = this.fastest;
+    return this.forget(
+      (id) =>
+        this.believedAt[id]! <= before && this.inFlight(id) === 0 && this.measured[id]! > this.declared[id]! * NOTICED,
+      onForgotten,
+    );
+  }
+
+  /** Never those that are doubted: they have trials. @param onForgotten is told when plans can be made with all of them. */
+  private forget(
+    isMeant: (id: AcceleratorId) => boolean,
+    onForgotten: (id: AcceleratorId) => void = () => {},
+  ): boolean {
+    const before = this.fastest;
     const forgotten: AcceleratorId[] = [];
     for (let id = 0; id < this.capacity; id++) {
-      if (this.present[id] === 0 || this.believedAt[id]! > before || this.inFlight(id) > 0) continue;
-      if (this.isDoubted(id) || this.measured[id]! <= this.declared[id]! * NOTICED) continue;
+      if (this.present[id] === 0 || this.isDoubted(id) || !isMeant(id)) continue;
       this.measured[id] = this.declared[id]!;
       this.scale[id] = this.declared[id]!;
       forgotten.push(id);
     }
-    if (forgotten.length === 0) return false;
     this.refresh();
     for (const id of forgotten) onForgotten(id);
-    return this.fastest !== fastest;
+    return this.fastest !== before;
   }
 
   private believe(id: AcceleratorId, measured: number, at: number): void {

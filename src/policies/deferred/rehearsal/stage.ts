@@ -30,8 +30,8 @@ export class Stage implements CommandSink {
   /** By queue. */
   private readonly delays: NetworkDelays[] = [];
   private readonly spread: RunSpread;
-  /** Batches that ran. */
-  private batches = 0;
+  /** Batches that ran by plan. */
+  private ranCount = 0;
   private now = 0;
 
   /** @param worth of a request, by queue; read when it ends. @param spread of real batches. */
@@ -126,7 +126,7 @@ export class Stage implements CommandSink {
     const { batches, requests, accelerators } = this.scheduler;
     const kinds = this.kinds[batches.queue[batch]!]!;
     const size = batches.executedSize[batch]!;
-    if (kinds === null) return Math.ceil(batches.execUs[batch]! * this.spread.ratioOf(size, this.batches++));
+    if (kinds === null) return Math.ceil(batches.execUs[batch]! * this.spread.ratioOf(size, this.ranCount++));
     let longestUs = 0;
     for (let member = batches.first[batch]!; member >= 0; member = requests.next[member]!)
       longestUs = Math.max(longestUs, this.aloneUs[member]!);
