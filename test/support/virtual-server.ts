@@ -173,6 +173,28 @@ export class VirtualServer {
     next((this.isProfiled ? 40 * RARE : 40) * MS, () => this.operate());
   }
 
+  /**
+   * Its life: traffic; every third seed stops it in the midst of that, the others when nothing goes wrong any more and all is at rest. What
+   * rings after that rings in vain.
+   *
+   * @param atRest before it stops.
+   */
+  async live(seed: number, atRest: () => Promise<void> = async () => {}): Promise<void> {
+    await this.start();
+    this.traffic((150 + (seed % 7) * 60) * MS);
+    if (seed % 3 === 0) {
+      await this.pass((seed % 200) * MS);
+      await this.stop(seed % 400);
+    } else {
+      await this.pass((this.isProfiled ? 8500 : 700) * MS);
+      this.heal();
+      await this.until(this.server.idle());
+      await atRest();
+      await this.stop(1000);
+    }
+    await this.clock.run(this.clock.now() + 3600_000 * MS);
+  }
+
   /** From now on nothing goes wrong any more. */
   heal(): void {
     this.workers.faults = NO_FAULTS;

@@ -21,20 +21,9 @@ const runsAgain = new Map<string, number>();
 async function check(seed: number): Promise<void> {
   const world = new VirtualServer(seed, false, { profiledPart: 0.08 });
   const { clock, server } = world;
-  await world.start();
-  world.traffic((150 + (seed % 7) * 60) * MS);
-  if (seed % 3 === 0) {
-    await world.pass((seed % 200) * MS);
-    await world.stop(seed % 400);
-  } else {
-    await world.pass((world.isProfiled ? 8500 : 700) * MS);
-    world.heal();
-    await world.until(server.driver.idle());
+  await world.live(seed, async () => {
     if (seed % 3 === 1) await checkRecovered(world);
-    await world.stop(1000);
-  }
-  // What still rings rings in vain, and nothing is set again.
-  await clock.run(clock.now() + 3600_000 * MS);
+  });
   expect(clock.pending, "alarms that are set for ever").toBe(0);
   const { driver } = server;
   expect(driver.requests.count, "slots in use").toBe(0);

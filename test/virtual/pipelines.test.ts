@@ -24,18 +24,7 @@ const seen = {
 async function check(seed: number): Promise<void> {
   const world = new VirtualServer(seed, true);
   const { clock, server } = world;
-  await world.start();
-  world.traffic((150 + (seed % 7) * 60) * MS);
-  if (seed % 3 === 0) {
-    await world.pass((seed % 200) * MS);
-    await world.stop(seed % 400);
-  } else {
-    await world.pass(700 * MS);
-    world.heal();
-    await world.until(server.idle());
-    await world.stop(1000);
-  }
-  await clock.run(clock.now() + 3600_000 * MS);
+  await world.live(seed);
   expect(clock.pending, "alarms that are set for ever").toBe(0);
   const { driver, pipelines } = server;
   expect([driver.requests.count, driver.batches.count, pipelines.live], "in flight").toEqual([0, 0, 0]);
