@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { refusal } from "../../../test/support/refusal.js";
 import { loadScenario } from "../../config/scenario/scenario.js";
 import { scenarioOf as expanded } from "../run-point.js";
@@ -42,7 +42,7 @@ describe("rates", () => {
 
   it("of a file: the rows that are most like all; too few are refused", () => {
     const folder = mkdtempSync(path.join(tmpdir(), "rubato-otas-"));
-    afterAll(() => rmSync(folder, { recursive: true }));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
     writeFileSync(path.join(folder, MAF_FILE), "# origin\nsecond,requests_per_second\n0,5\n1,5\n2,9\n3,5\n");
     const [, maf] = sourcesOf(folder);
     // 6 a second in the mean.
