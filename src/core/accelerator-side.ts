@@ -1,5 +1,5 @@
 import { invariant, violated } from "./invariant.js";
-import { Learner } from "./latency/learner.js";
+import { Learner, type Learning } from "./latency/learner.js";
 import type { QueueKey, QueueSpec } from "./policy.js";
 import { type AcceleratorId, AcceleratorTable } from "./tables/accelerator-table.js";
 import { type BatchId, BatchTable } from "./tables/batch-table.js";
@@ -10,7 +10,7 @@ export interface AcceleratorSideOptions {
   /** Batches that an accelerator may hold, at least 2: one runs, others are committed behind it. */
   readonly depth: number;
   /** Correct profiles and accelerator scales from measured batches. */
-  readonly learn: boolean;
+  readonly learn: Learning;
 }
 
 /** One runs, one is committed behind it. */
@@ -35,7 +35,7 @@ export class AcceleratorSide {
     this.options = options;
     this.accelerators = new AcceleratorTable(acceleratorsMax);
     this.batches = new BatchTable(acceleratorsMax * depth);
-    this.learner = new Learner(this.accelerators, specs);
+    this.learner = new Learner(this.accelerators, specs, options.learn);
   }
 
   /** When something that looked too slow is given another chance; Infinity: nothing is. */
@@ -74,7 +74,7 @@ export class AcceleratorSide {
   measured(batch: BatchId, key: QueueKey, measuredUs: number, at: number, isByKind = false): boolean {
     const { batches } = this;
     return (
-      this.options.learn &&
+      this.options.learn !== false &&
       this.learner.measured(batches.accelerator[batch]!, key, batches.executedSize[batch]!, measuredUs, at, isByKind)
     );
   }

@@ -18,6 +18,7 @@ import {
   writeEnd,
 } from "./event-rows.js";
 import { invariant } from "./invariant.js";
+import type { Learning } from "./latency/learner.js";
 import type { NetworkDelays, Policy } from "./policy.js";
 import { type CommandSink, Scheduler } from "./scheduler.js";
 
@@ -27,7 +28,7 @@ export interface LogGroup {
   readonly acceleratorsMax: number;
   readonly requestsMax: number;
   readonly retriesMax: number;
-  readonly learn: boolean;
+  readonly learn: Learning;
   /** The policy of the whole group; absent: its queues bring their own rules. */
   readonly policy?: NamedPolicy;
 }

@@ -2,6 +2,7 @@ import { AcceleratorSide, DEPTH } from "./accelerator-side.js";
 import { IndexedHeap } from "./indexed-heap.js";
 import { violated } from "./invariant.js";
 import type { GivenBatch, LatencyModel } from "./latency/latency.js";
+import type { Learning } from "./latency/learner.js";
 import { DROP_INFEASIBLE, FAIL_NO_ACCELERATOR } from "./outcome.js";
 import {
   type Arbiter,
@@ -50,7 +51,7 @@ export interface SchedulerOptions {
   /** How many failures of its batch a request survives when its deadline allows; at most 15. */
   readonly retriesMax: number;
   /** Correct profiles and accelerator scales from measured batches. Off where emulation is exact and runs must be comparable. */
-  readonly learn: boolean;
+  readonly learn: Learning;
 }
 
 /** Turns of queues that ask to look again at one moment, far above what any can need: ends the process rather than hang it. */
@@ -109,7 +110,7 @@ export class Scheduler implements CoreView {
     this.accelerators = this.acceleratorSide.accelerators;
     this.queueSide = new QueueSide(specs, this.batches, this.accelerators, sink, options);
     this.requests = this.queueSide.requests;
-    this.learns = options.learn;
+    this.learns = options.learn !== false;
     this.given = { batch: -1, batches: this.batches, requests: this.requests };
     this.arbiter = policy.createArbiter(this);
   }

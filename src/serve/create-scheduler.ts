@@ -104,7 +104,7 @@ class InProcessBatcher<Item, Result> implements Batcher<Item, Result> {
         acceleratorsMax: concurrency,
         requestsMax: this.queueMax + 2 * inside,
         retriesMax: 1,
-        learn: true,
+        learn: "sizes",
       },
     );
     const spec: LiveQueueSpec = {

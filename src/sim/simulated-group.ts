@@ -1,4 +1,5 @@
 import { EmulatedAccelerators } from "../core/emulated-accelerators.js";
+import type { Learning } from "../core/latency/learner.js";
 import { FAIL_WORKER_CRASHED } from "../core/outcome.js";
 import type { NetworkDelays, Policy } from "../core/policy.js";
 import { type CommandSink, Scheduler } from "../core/scheduler.js";
@@ -36,7 +37,7 @@ export interface SimulatedGroupOptions {
   /** Of its accelerators among all. */
   readonly first: number;
   readonly count: number;
-  readonly learn: boolean;
+  readonly learn: Learning;
 }
 
 /** A group of emulated accelerators and its scheduler. Accelerators are numbered from 0 in it; `first` is added outside. */

@@ -86,7 +86,7 @@ export class Simulation implements TokenSink {
     this.policyName = [...new Set(ofGroups.map((policy) => policy.name))].join(", ");
     this.seed = seed;
     this.lines = onEvent === undefined ? null : new EventLines(scenario, onEvent);
-    const learn = scenario.learn ?? false;
+    const learn = scenario.learn === true ? "sizes" : false;
     this.groups = groupsOf(scenario).map((group, index) =>
       this.createGroup(group, { ...group, policy: ofGroups[index]!, learn }, index),
     );

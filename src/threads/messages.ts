@@ -111,6 +111,8 @@ export const OTHERS = 56;
 export const SCALES = 57;
 /** When other accelerators come free, soonest first; -1 ends them. Before the GRANT whose queue must know. */
 export const FREE_AT = 58;
+/** key, factors by power of two of sizes (core/latency/size-factors) from the first on; -1 ends them. LATENCY follows. */
+export const LATENCY_SIZES = 59;
 
 /** Thread of a queue that none holds. */
 export const NOWHERE = -1;

@@ -1,6 +1,7 @@
 import { AcceleratorSide, DEPTH } from "../core/accelerator-side.js";
 import { IndexedHeap } from "../core/indexed-heap.js";
 import { invariant, violated } from "../core/invariant.js";
+import type { Learning } from "../core/latency/learner.js";
 import {
   type Arbiter,
   type ArbiterView,
@@ -25,7 +26,7 @@ export interface RankActorOptions {
   readonly acceleratorsMax: number;
   /** Keys are in [0, queuesMax), over all threads. */
   readonly queuesMax: number;
-  readonly learn: boolean;
+  readonly learn: Learning;
   /**
    * Ask one question at a time, so that decisions fall in the order of one thread: run in lockstep, the commands are those
    * of a Scheduler. Off: while one queue answers, others are served.

@@ -1,4 +1,6 @@
 import { profileOf } from "../core/latency/latency.js";
+import type { Learning } from "../core/latency/learner.js";
+import type { SizeFactors } from "../core/latency/size-factors.js";
 import type { NetworkDelays, QueueKey, QueueSpec } from "../core/policy.js";
 import type { RankShare } from "../core/shared-numbers.js";
 import type { AcceleratorId, AcceleratorTable } from "../core/tables/accelerator-table.js";
@@ -9,7 +11,7 @@ export interface RankNewsOptions {
   readonly network: NetworkDelays;
   readonly acceleratorsMax: number;
   readonly queuesMax: number;
-  readonly learn: boolean;
+  readonly learn: Learning;
 }
 
 /** An accelerator is granted to one queue at a time, and a queue is asked to look, and for its demand, once: and news. */
@@ -131,7 +133,7 @@ export class RankNews {
       this.threadOf[key] = is.NOWHERE;
       this.forgotten.shift();
     }
-    if (this.isLearnt) this.isLearnt = this.options.learn && !this.tellLatencies();
+    if (this.isLearnt) this.isLearnt = this.options.learn !== false && !this.tellLatencies();
     for (let thread = 0; thread < this.fleetDue.length; thread++) {
       if (this.fleetDue[thread] === 0 || !this.tellScales(thread) || !this.hasRoom(thread)) continue;
       this.fleetDue[thread] = 0;
@@ -153,17 +155,26 @@ export class RankNews {
       const latency = profileOf(this.specs[key]);
       if (latency === undefined || latency.version === this.toldVersion[key]) continue;
       const thread = this.threadOf[key]!;
-      if (!this.hasRoom(thread)) {
+      if (!this.hasRoom(thread, 2)) {
         isAllTold = false;
         continue;
       }
       this.toldVersion[key] = latency.version;
+      if (latency.sizes.isAny) this.tellSizes(thread, key, latency.sizes);
       const offset = this.claim(thread, is.LATENCY);
       const { cells } = this.toQueues[thread]!;
       cells[offset + 1] = key;
       cells[offset + 2] = latency.multiple;
     }
     return isAllTold;
+  }
+
+  private tellSizes(thread: number, key: QueueKey, sizes: SizeFactors): void {
+    const offset = this.claim(thread, is.LATENCY_SIZES);
+    const { cells } = this.toQueues[thread]!;
+    cells[offset + 1] = key;
+    for (let cell = 2, bin = 0; cell < is.RANK_WIDTH; cell++, bin++)
+      cells[offset + cell] = bin < sizes.bins ? sizes.ofBin(bin) : -1;
   }
 
   /** Those that are other ones than the thread was told, where something is shared. @returns false when some must wait for room. */

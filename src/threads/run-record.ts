@@ -1,3 +1,4 @@
+import type { Learning } from "../core/latency/learner.js";
 import type { NetworkDelays } from "../core/policy.js";
 import type { PortRecord } from "./queues/queue-port.js";
 
@@ -8,7 +9,7 @@ export interface RunOptions {
   readonly requestsMax: number;
   readonly tagsMax: number;
   readonly retriesMax: number;
-  readonly learn: boolean;
+  readonly learn: Learning;
   /** See RankActorOptions. */
   readonly oneAtATime: boolean;
   /** Queue threads that there can be at once. */

@@ -2,6 +2,7 @@ import { invariant } from "../invariant.js";
 import type { BatchId, BatchTable } from "../tables/batch-table.js";
 import type { RequestTable } from "../tables/request-table.js";
 import type { DurationUs } from "../time.js";
+import { SizeFactors } from "./size-factors.js";
 
 /** A batch with its members: `batches.first`, `requests.next`; kinds, sizes, variant. Read during the call. */
 export interface GivenBatch {
@@ -68,14 +69,18 @@ export function measuredTable(timesUs: ArrayLike<number>): Float64Array {
 }
 
 const EWMA_WEIGHT = 0.1;
+/** Plans are made anew for so much. */
+const CHANGE = 0.01;
 /** Least part of the profile that is tried without a measurement. */
 const HOPE_MIN = 1 / 8;
 
 /**
- * Symphony's profile: a time per batch size, αb + β or measured, corrected online by one factor.
+ * Symphony's profile: a time per batch size, αb + β or measured, corrected online by one factor, and slowly by size.
  *
  * The factor is common to all sizes: live drift (a warm cache, a noisy neighbour, a thread less) moves the whole
  * curve, and one factor is learnt from every batch where per-size means would starve (Clockwork keeps ten samples per size).
+ * What stays off at some sizes (SizeFactors) is the profile's: where the longest of a batch counts and requests differ, large
+ * batches take twice what a profile of equal requests says.
  *
  * What is planned with is the mean and one standard deviation of what was measured (as in Symphony's public code): a
  * batch planned to end at its deadline by the mean alone ends late half of the time.
@@ -89,6 +94,10 @@ export class ProfiledLatency implements LatencyModel {
   private factor = 1;
   private variance = 0;
   private hopes = false;
+  /** Over the factor, by size. */
+  readonly sizes: SizeFactors;
+  /** Those that execUs was made with. */
+  private readonly compiledSizes: Float64Array;
   /** The multiple of the profile that execUs was made with. */
   private compiled = 1;
   private versions = 0;
@@ -98,16 +107,18 @@ export class ProfiledLatency implements LatencyModel {
     invariant(this.sizeMax >= 1, `latency table must hold at least batch size 1; held ${this.sizeMax}`);
     this.profileUs = profileUs;
     this.execUs = Float64Array.from(profileUs);
+    this.sizes = new SizeFactors(this.sizeMax);
+    this.compiledSizes = new Float64Array(this.sizes.bins).fill(1);
   }
 
   /** Of a normal distribution with the mean and the deviation that were measured: the profile alone has one time. */
   quantileUs(size: number, q: number): number {
-    return this.profileUs[size]! * (this.factor + normalQuantile(q) * Math.sqrt(this.variance));
+    return this.profileUs[size]! * this.sizes.of(size) * (this.factor + normalQuantile(q) * Math.sqrt(this.variance));
   }
 
   /** Expected time, without the margin that plans take: what a measurement is compared with. */
   meanUs(size: number): number {
-    return this.profileUs[size]! * this.factor;
+    return this.profileUs[size]! * this.sizes.of(size) * this.factor;
   }
 
   /** Standard deviation of the times measured, relative to their mean. */
@@ -115,12 +126,19 @@ export class ProfiledLatency implements LatencyModel {
     return Math.sqrt(this.variance) / this.factor;
   }
 
-  /** @returns true when the table changed by more than 1 %, so that whoever compiled it must look again. */
-  observe(size: number, measuredUs: DurationUs): boolean {
-    const difference = measuredUs / this.profileUs[size]! - this.factor;
+  /** @param isBySize it says something of its size, too. @returns true when the table changed by more than CHANGE, so that whoever compiled it must look again. */
+  observe(size: number, measuredUs: DurationUs, isBySize: boolean): boolean {
+    const ratio = measuredUs / this.profileUs[size]!;
+    const difference = ratio / this.sizes.of(size) - this.factor;
+    if (isBySize) this.sizes.observe(size, ratio / this.factor);
     this.factor += EWMA_WEIGHT * difference;
     this.variance = (1 - EWMA_WEIGHT) * (this.variance + EWMA_WEIGHT * difference * difference);
-    return Math.abs(this.planned - this.compiled) >= 0.01 * this.compiled && this.compile();
+    return this.isOff && this.compile();
+  }
+
+  private get isOff(): boolean {
+    if (Math.abs(this.planned - this.compiled) >= CHANGE * this.compiled) return true;
+    return this.compiledSizes.some((factor, bin) => Math.abs(this.sizes.ofBin(bin) - factor) >= CHANGE * factor);
   }
 
   /** The curve is `times` as high as thought: evidence that one batch's average would take too long to believe. */
@@ -137,7 +155,9 @@ export class ProfiledLatency implements LatencyModel {
    * @returns false: nothing changed.
    */
   reset(): boolean {
-    if (this.planned <= 1) return false;
+    const isSlower = this.planned > 1 || this.compiledSizes.some((factor) => this.planned * factor > 1);
+    if (!isSlower) return false;
+    this.sizes.forget();
     this.factor = 1;
     this.variance = 0;
     return this.compile();
@@ -174,7 +194,7 @@ export class ProfiledLatency implements LatencyModel {
 
   /** One measurement, and nothing before it. */
   learnAnew(size: number, measuredUs: DurationUs): true {
-    this.factor = measuredUs / this.profileUs[size]!;
+    this.factor = measuredUs / this.profileUs[size]! / this.sizes.of(size);
     this.variance = 0;
     this.hopes = false;
     return this.compile();
@@ -192,8 +212,13 @@ export class ProfiledLatency implements LatencyModel {
   private compile(): true {
     this.versions++;
     this.compiled = this.planned;
-    for (let size = 1; size <= this.sizeMax; size++)
-      this.execUs[size] = Math.ceil(this.profileUs[size]! * this.compiled - 1e-6);
+    const { sizes, compiledSizes, execUs } = this;
+    for (let bin = 0; bin < compiledSizes.length; bin++) compiledSizes[bin] = sizes.ofBin(bin);
+    for (let size = 1; size <= this.sizeMax; size++) {
+      const us = Math.ceil(this.profileUs[size]! * sizes.between(size) * this.compiled - 1e-6);
+      // A larger batch never takes less: windows count on it.
+      execUs[size] = Math.max(us, execUs[size - 1]!);
+    }
     return true;
   }
 }

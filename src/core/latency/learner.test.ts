@@ -11,7 +11,7 @@ function slowed() {
   accelerators.join(0, 1, 0);
   accelerators.join(1, 1, 0);
   const spec = { latency: new ProfiledLatency(linearTable(1000, 19_000, 8)), sloUs: 25_000, lengthMax: 100 };
-  const learner = new Learner(accelerators, [spec]);
+  const learner = new Learner(accelerators, [spec], "sizes");
   for (let batch = 0; batch < 40; batch++) accelerators.observe(1, 1.4, S);
   const chances = (at: number): number[] => {
     const found: number[] = [];

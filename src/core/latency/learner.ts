@@ -4,6 +4,12 @@ import type { AcceleratorId, AcceleratorTable } from "../tables/accelerator-tabl
 import type { DurationUs } from "../time.js";
 import { type ProfiledLatency, profileOf } from "./latency.js";
 
+/**
+ * Whether and how models are learnt from measured batches: not, by one factor for the whole profile (records of before), or by
+ * that and slowly by size.
+ */
+export type Learning = boolean | "sizes";
+
 /** A measurement this many times off the expected one is a step, not a fluctuation. */
 const STEP = 1.5;
 /** Or this many standard deviations of the model's times, where those vary more. */
@@ -37,8 +43,11 @@ export class Learner {
   /** By queue key; undefined = removed. */
   private readonly specs: readonly (QueueSpec | undefined)[];
 
-  constructor(accelerators: AcceleratorTable, specs: readonly (QueueSpec | undefined)[]) {
+  private readonly isBySize: boolean;
+
+  constructor(accelerators: AcceleratorTable, specs: readonly (QueueSpec | undefined)[], learning: Learning) {
     this.accelerators = accelerators;
+    this.isBySize = learning === "sizes";
     this.specs = specs;
     this.surprisedBy = new Int32Array(accelerators.capacity).fill(-1);
     this.scaleBefore = new Float64Array(accelerators.capacity);
@@ -67,13 +76,13 @@ export class Learner {
     if (latency.isHope) {
       isReplanned = latency.learnAnew(size, onScaleOne);
       accelerators.unmeasured(accelerator, at);
-    } else if (isNoise) isReplanned = latency.observe(size, onScaleOne);
+    } else if (isNoise) isReplanned = latency.observe(size, onScaleOne, this.isBySize);
     else if (accelerators.isSurprise(accelerator, ratio, stepOf(latency)))
       isReplanned = this.surprised(accelerator, key, ratio, at);
     else {
       this.surprisedBy[accelerator] = -1;
       // An accelerator that is off says nothing of the model; and what it is off by must not be learnt as the inverse.
-      const isModelChanged = !isDoubted && latency.observe(size, onScaleOne);
+      const isModelChanged = !isDoubted && latency.observe(size, onScaleOne, this.isBySize);
       isReplanned = accelerators.observe(accelerator, ratio, at, false) || isModelChanged;
     }
     this.setLookAt();

@@ -118,7 +118,7 @@ export class LiveDriver {
         // A cancelled request that runs leaves its slot before its batch ends.
         requestsMax: slots + spec.count * 2 * BATCH_MAX + (this.isProfiled(spec) ? 1 : 0),
         retriesMax: options.retriesMax,
-        learn: spec.kind !== "emulated",
+        learn: spec.kind === "emulated" ? false : "sizes",
         ...(spec.policy === undefined ? {} : { policy: spec.policy }),
       }),
     );

@@ -1,4 +1,5 @@
 import { invariant, violated } from "../../core/invariant.js";
+import type { Learning } from "../../core/latency/learner.js";
 import type { Queue, QueueKey, QueueView, SeparablePolicy } from "../../core/policy.js";
 import type { QueueSide } from "../../core/queue-side.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
@@ -13,7 +14,7 @@ export interface HeldQueuesOptions {
   /** Keys are in [0, queuesMax), over all threads. */
   readonly queuesMax: number;
   /** The rank learns from measured batches: it is told the profiles. */
-  readonly learn: boolean;
+  readonly learn: Learning;
 }
 
 /** A queue whose numbers are still coming: its rules, then its profile. */

@@ -347,6 +347,10 @@ export class QueueActor implements QueueView {
         profileOf(this.side.specs[a])?.adopt(cells[from + 2]!);
         this.side.queues[a]?.planChanged(this.now);
         break;
+      case is.LATENCY_SIZES:
+        for (let cell = 2; cell < is.RANK_WIDTH && cells[from + cell]! >= 0; cell++)
+          profileOf(this.side.specs[a])?.sizes.adopt(cell - 2, cells[from + cell]!);
+        break;
       case is.OTHERS:
         this.share!.readOthers(cells, from + 1);
         break;
