@@ -12,7 +12,7 @@ const MODELS = [1, 40] as const;
 const ALONE_MS = [2, 40] as const;
 const BETA_OVER_ALPHA = [0.1, 200] as const;
 const SLO_OVER_ALONE = [1.2, 10] as const;
-const BATCH_SIZE_MAX = 64;
+export const BATCH_SIZE_MAX = 64;
 /** All times are stretched where more than this would be served: only their ratios matter, and runs stay short. */
 const CAPACITY_RPS_MAX = 3000;
 /** Of Gamma arrivals, half of the settings; the others are Poisson. */

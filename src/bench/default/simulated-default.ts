@@ -6,14 +6,17 @@
  * that is the share of requests in time; where they are not, who starves the dearest model would win by number.
  */
 import { createHash } from "node:crypto";
+import { staggeredCapacityRps } from "../../capacity/scenario-goodput.js";
 import { expandApps } from "../../config/scenario/apps/expand-apps.js";
 import type { ExpandedScenario } from "../../config/scenario/scenario.js";
+import { normalQuantile } from "../../core/latency/latency.js";
 import { durationUs } from "../../core/time.js";
+import { mean } from "../../measure/statistics.js";
 import { staggeredCostUs } from "../../policies/deferred/target-size.js";
 import { simulateBadRates } from "../../sim/simulate.js";
 import type { BenchResult } from "../bench-result.js";
 import type { BenchOptions } from "../benches.js";
-import { type DefaultSetting, drawSetting } from "./default-settings.js";
+import { BATCH_SIZE_MAX, type DefaultSetting, drawSetting } from "./default-settings.js";
 
 /** Of the capacity at which the largest batches that staggered execution sustains are all full. */
 const LOADS = [0.5, 0.8, 1, 1.5, 2] as const;
@@ -24,6 +27,8 @@ const SEEDS = [1, 2] as const;
 /** Requests counted of a run, and its least length. */
 const REQUESTS = 10_000;
 const SECONDS_MIN = 2;
+/** Where batches take up to twice what the profile says, that is learnt first. */
+const LEARNT_US = 30e6;
 
 interface Choice {
   readonly name: string;
@@ -59,7 +64,7 @@ export async function benchSimulatedDefault({
   const cases: Case[] = [];
   for (let index = 0; index < count; index++) {
     const drawn = drawSetting(casesSeed, index);
-    const setting = spread > 0 ? { ...drawn, scenario: spreadOut(drawn.scenario, spread) } : drawn;
+    const setting = spread > 0 ? spreadOut(drawn, spread) : drawn;
     const found = LOADS.map((load) => caseOf(setting, load));
     cases.push(...found);
     onProgress(`${index + 1}/${count} ${setting.scenario.name}: ${found.map(textOf).join("; ")}\n`);
@@ -69,14 +74,31 @@ export async function benchSimulatedDefault({
   return resultsOf(cases);
 }
 
-/** A request alone takes what the profile says in the mean only, and a batch what its longest does; plans learn from what batches took. */
-function spreadOut(scenario: ExpandedScenario, spread: number): ExpandedScenario {
+/**
+ * A request alone takes what the profile says in the mean only, and a batch what its longest does; plans learn from what batches took.
+ * Capacity, from which loads are reckoned, is that of batches as long as such a batch is in the mean.
+ */
+export function spreadOut({ scenario, capacityRps }: DefaultSetting, spread: number): DefaultSetting {
+  const longest = Array.from({ length: BATCH_SIZE_MAX + 1 }, (_, size) => longestOf(size, spread));
+  const inMean = scenario.models.map((model) => ({
+    ...model,
+    execUs: model.execUs.map((us, size) => us * (longest[size] ?? 1)),
+  }));
+  const capacity = staggeredCapacityRps({ ...scenario, models: inMean });
   const models = scenario.models.map((model) => {
     const meanMs = model.execUs[1]! / 1000;
     const time = { lognormal: { mean_ms: meanMs, sd_ms: spread * meanMs } };
-    return { ...model, apps: expandApps([{ name: "all", share: 1, time }], () => []) };
+    const rateRps = (model.rateRps * capacity) / capacityRps;
+    return { ...model, rateRps, apps: expandApps([{ name: "all", share: 1, time }], () => []) };
   });
-  return { ...scenario, models, learn: true };
+  return { scenario: { ...scenario, models, learn: true }, capacityRps: capacity };
+}
+
+/** Mean of the longest of so many lognormal times of mean 1. */
+function longestOf(size: number, spread: number): number {
+  const variance = Math.log1p(spread * spread);
+  const quantiles = Array.from({ length: 200 }, (_, place) => ((place + 0.5) / 200) ** (1 / Math.max(1, size)));
+  return mean(quantiles.map((q) => Math.exp(Math.sqrt(variance) * normalQuantile(q) - variance / 2)));
 }
 
 interface Case {
@@ -89,7 +111,8 @@ interface Case {
 
 function caseOf({ scenario, capacityRps }: DefaultSetting, load: number): Case {
   const costs = costsOf(scenario);
-  const warmupUs = Math.max(1e6, 10 * Math.max(...scenario.models.map(({ sloUs }) => sloUs)));
+  const leastUs = scenario.learn === true ? LEARNT_US : 1e6;
+  const warmupUs = Math.max(leastUs, 10 * Math.max(...scenario.models.map(({ sloUs }) => sloUs)));
   const countedUs = Math.max(SECONDS_MIN * 1e6, 2 * warmupUs, (REQUESTS * 1e6) / (capacityRps * load));
   const run: ExpandedScenario = {
     ...scenario,
