@@ -1,12 +1,9 @@
 import { type Experiment, pick } from "../experiment.js";
 import { LV } from "./applications.js";
-import { casesOf, formatRates, held, LOST, placesTable, right, runOfSystem } from "./presentation.js";
+import { casesOf, EQUAL, formatRates, held, LOST, placesTable, right, runOfSystem } from "./presentation.js";
 import { type Case, describeRun, measured, planned, runOf } from "./runs.js";
 import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
 import { tracesOf } from "./traces/trace-files.js";
-
-/** So much apart are equal. */
-const EQUAL = 0.002;
 
 export const bottleneck: Experiment = {
   name: "pard/bottleneck",

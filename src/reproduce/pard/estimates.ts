@@ -9,7 +9,7 @@ import {
   OCR,
   TM_MODES,
 } from "./applications.js";
-import { casesOf, formatRates, held, LOST, right, runOfSystem } from "./presentation.js";
+import { casesOf, EQUAL, formatRates, held, LOST, right, runOfSystem } from "./presentation.js";
 import { type Case, describeRun, formatPercent, measured, planned, runOf, workloadOf } from "./runs.js";
 import {
   DISTRIBUTION,
@@ -21,9 +21,6 @@ import {
   SLOWEST,
 } from "./systems.js";
 import { tracesOf } from "./traces/trace-files.js";
-
-/** So much apart are equal. */
-const EQUAL = 0.002;
 
 interface Estimate {
   readonly title: string;

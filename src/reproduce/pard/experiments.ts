@@ -9,6 +9,7 @@ import { fig12 } from "./fig12.js";
 import { fig13 } from "./fig13.js";
 import { fig14 } from "./fig14.js";
 import { past } from "./past.js";
+import { profiles } from "./profiles.js";
 import { fig2, fig9, fig10 } from "./windows.js";
 
 export const PARD_EXPERIMENTS: readonly Experiment[] = [
@@ -22,6 +23,7 @@ export const PARD_EXPERIMENTS: readonly Experiment[] = [
   fig14,
   dynamic,
   bottleneck,
+  profiles,
   past,
   estimates,
 ];

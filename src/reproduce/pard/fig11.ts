@@ -1,17 +1,22 @@
 import type { Experiment } from "../experiment.js";
 import { LV } from "./applications.js";
-import { held, lostInFirst, percent, placesTable, ratesTable, runOfSystem } from "./presentation.js";
+import {
+  EARLY,
+  EQUAL,
+  held,
+  LATE,
+  lostInFirst,
+  lostInLatterHalf,
+  percent,
+  placesTable,
+  ratesTable,
+  runOfSystem,
+} from "./presentation.js";
 import { PAPER_DROPS } from "./published.js";
 import { type Case, describeRun, measured, planned, runOf } from "./runs.js";
 import { ABLATIONS, NEXUS, PARD } from "./systems.js";
 import { tracesOf } from "./traces/trace-files.js";
 
-/** Paper: 87 % of PARD's drops are in the first two modules. */
-const EARLY = 0.8;
-/** Paper: 51 to 97 % of Nexus's are in the latter half. */
-const LATE = 0.5;
-/** So much apart are equal. */
-const EQUAL = 0.002;
 const ALL = [PARD, ...ABLATIONS, NEXUS];
 
 export const fig11: Experiment = {
@@ -31,7 +36,7 @@ export const fig11: Experiment = {
         const results = measured(runs, get);
         const ours = runOfSystem(results, PARD);
         const nexus = runOfSystem(results, NEXUS);
-        const latter = 1 - lostInFirst(nexus, Math.ceil(LV.modules.length / 2));
+        const latter = lostInLatterHalf(nexus);
         return {
           tables: [ratesTable("Ablations", results, ALL), placesTable("Ablations", results)],
           figures: [

@@ -1,16 +1,9 @@
 import { type Experiment, pick } from "../experiment.js";
 import { APPLICATIONS } from "./applications.js";
-import { casesOf, held, IN_VAIN, LOST, ratesTable, runOfSystem } from "./presentation.js";
+import { casesOf, comparisons, IN_VAIN, LOST, ratesTable } from "./presentation.js";
 import { type Case, describeRun, measured, planned, RULES, runOf, workloadOf } from "./runs.js";
-import { CLIPPER, NEXUS, PARD, SYSTEMS } from "./systems.js";
+import { SYSTEMS } from "./systems.js";
 import { tracesOf } from "./traces/trace-files.js";
-
-/** "PARD lowest in all workloads": so much apart are equal. */
-const EQUAL = 0.002;
-/** Where somebody loses less than this, nothing is compared. */
-const LEAST = 0.01;
-/** "1.6x to 17x [...] and 1.5x to 62x" (abstract). */
-const TIMES = { drop: 1.6, invalid: 1.5 } as const;
 
 export const fig8: Experiment = {
   name: "pard/fig8",
@@ -38,15 +31,10 @@ export const fig8: Experiment = {
       scope: `${describeRun(run, traces)}; loads ${loads.join(", ")}`,
       present(get) {
         const results = measured(runs, get);
-        const each = casesOf(results);
-        const nameOf = ({ at }: { readonly at: Case }): string => `${workloadOf(at)} by ${at.rule} at ${at.load}`;
-        const judged = each.filter((runsOf) => runsOf.some(({ result }) => result.drop_rate.mean >= LEAST));
-        const timesBelow = (key: "drop_rate" | "invalid_rate", times: number) =>
-          judged.map((runsOf) => {
-            const ours = runOfSystem(runsOf, PARD).result[key].mean;
-            const least = Math.min(...[NEXUS, CLIPPER].map((other) => runOfSystem(runsOf, other).result[key].mean));
-            return { name: nameOf(runsOf[0]!), holds: least >= times * ours };
-          });
+        const { least, times } = comparisons(
+          casesOf(results),
+          ({ at }) => `${workloadOf(at)} by ${at.rule} at ${at.load}`,
+        );
         const panels = rules.map((rule) => `workers by ${rule}`);
         const shown = results.filter(({ at }) => at.load === 1);
         const barsOf = (key: "drop_rate" | "invalid_rate") =>
@@ -77,21 +65,7 @@ export const fig8: Experiment = {
             figureOf("pard-fig8-drop", "Drop rate", "drop_rate"),
             figureOf("pard-fig8-invalid", "Invalid rate", "invalid_rate"),
           ],
-          findings: [
-            held(
-              `PARD drops least in every case (${100 * EQUAL} points apart are equal)`,
-              each.map((runsOf) => {
-                const ours = runOfSystem(runsOf, PARD).result.drop_rate.mean;
-                const least = Math.min(...runsOf.map(({ result }) => result.drop_rate.mean));
-                return { name: nameOf(runsOf[0]!), holds: ours <= least + EQUAL };
-              }),
-            ),
-            held(
-              `where any system drops ${100 * LEAST} % and more, PARD's drop rate is ${TIMES.drop} times below that of Nexus and Clipper++`,
-              timesBelow("drop_rate", TIMES.drop),
-            ),
-            held(`and its invalid rate ${TIMES.invalid} times`, timesBelow("invalid_rate", TIMES.invalid)),
-          ],
+          findings: [least, ...times],
           notes: [],
         };
       },

@@ -1,12 +1,10 @@
 import { type Experiment, pick } from "../experiment.js";
 import { APPLICATIONS } from "./applications.js";
-import { casesOf, formatRates, held, LOST, percent, right, runOfSystem } from "./presentation.js";
+import { casesOf, EQUAL, formatRates, held, LOST, percent, right, runOfSystem } from "./presentation.js";
 import { type Case, describeRun, formatPercent, measured, planned, runOf, workloadOf } from "./runs.js";
 import { PARD, PARD_STAGGERED, PLUS, PLUS_PARTS } from "./systems.js";
 import { tracesOf } from "./traces/trace-files.js";
 
-/** So much apart are equal. */
-const EQUAL = 0.002;
 const ALL = [PARD, PLUS, ...PLUS_PARTS, PARD_STAGGERED];
 const SHOWN = [PARD, PLUS];
 const BOUND = "bound";

@@ -9,8 +9,10 @@ export interface Provision {
     readonly execMs: number;
     readonly sloMs: number;
     readonly workers: number;
+    /** Requests of the pipeline per second that these do in planned batches. */
+    readonly rps: number;
   }[];
-  /** Requests per second that these workers do in planned batches. */
+  /** Of the module that does least, which is the pipeline's. */
   readonly capacityRps: number;
 }
 
@@ -47,13 +49,13 @@ export function provision(app: Application, workersMax: number, tight?: number):
     tight === undefined || index === tight ? count : Math.ceil(EASED * count),
   );
   const slack = app.sloMs / longestMs(app, sizes);
-  return {
-    modules: app.modules.map((_, index) => {
-      const execMs = timeMs(app, index, sizes[index]!);
-      return { batch: sizes[index]!, execMs, sloMs: Number((slack * execMs).toFixed(3)), workers: workers[index]! };
-    }),
-    capacityRps: capacityOf(app, sizes, workers),
-  };
+  const modules = app.modules.map((_, index) => {
+    const [batch, count] = [sizes[index]!, workers[index]!];
+    const execMs = timeMs(app, index, batch);
+    const sloMs = Number((slack * execMs).toFixed(3));
+    return { batch, execMs, sloMs, workers: count, rps: moduleRps(app, index, batch, count) };
+  });
+  return { modules, capacityRps: Math.min(...modules.map(({ rps }) => rps)) };
 }
 
 /** Starts with one for each; the next worker goes where capacity is least. */
@@ -67,10 +69,6 @@ function workersFor(app: Application, sizes: readonly number[], workersMax: numb
     workers[least]!++;
   }
   return workers;
-}
-
-function capacityOf(app: Application, sizes: readonly number[], workers: readonly number[]): number {
-  return Math.min(...app.modules.map((_, index) => moduleRps(app, index, sizes[index]!, workers[index]!)));
 }
 
 /** Requests of the pipeline per second that a module lets through. */

@@ -1,7 +1,7 @@
 import { type Experiment, type GetResult, pick, type Size, seedsUpTo } from "../../experiment.js";
 import type { BarRow, LineRow } from "../../figure.js";
 import type { PipelinePoint, PipelineResult } from "../../point.js";
-import { formatRates, held, LOST, percent, right } from "../presentation.js";
+import { EQUAL, formatRates, held, LOST, percent, right } from "../presentation.js";
 import { PAPER_RAG } from "../published.js";
 import { type PipelineSystem, PREDICT, PROACTIVE, RAG_SYSTEMS, REACTIVE } from "../systems.js";
 import { AZURE_CODE, AZURE_CONV, cutAt, SHAREGPT } from "./lengths.js";
@@ -9,8 +9,6 @@ import { capacityRps, MODULES, ON_GPUS, RAG, scenarioOf, WARMUP_S, type Workflow
 
 /** Where the workflow itself is varied: of these loads the one where `reactive` loses about what it does in the paper. */
 const SWEPT_LOAD = 0.4;
-/** So much apart are equal. */
-const EQUAL = 0.002;
 /** "Proactive dropping reduces drop rate by 22%". */
 const PAPER_REDUCTION = 0.22;
 
