@@ -53,19 +53,18 @@ export class Learner {
     this.scaleBefore = new Float64Array(accelerators.capacity);
   }
 
-  /** @param planByMembersUs what was planned for a batch by its members (see Queue.isByKind); 0: its size says all. @returns true when plans must be made anew. */
+  /** @param isByKind see Queue.isByKind. @returns true when plans must be made anew. */
   measured(
     accelerator: AcceleratorId,
     key: QueueKey,
     size: number,
     measuredUs: number,
     at: number,
-    planByMembersUs = 0,
+    isByKind = false,
   ): boolean {
     const { accelerators } = this;
     this.releases.get(key)?.measured();
-    if (planByMembersUs > 0) return accelerators.measuredByPlan(accelerator, measuredUs / planByMembersUs, at);
-    const latency = profileOf(this.specs[key]);
+    const latency = isByKind ? undefined : profileOf(this.specs[key]);
     if (latency === undefined) return accelerators.unmeasured(accelerator, at);
     const meanUs = latency.meanUs(size);
     const ratio = measuredUs / meanUs;

@@ -247,16 +247,6 @@ export class AcceleratorTable {
     return this.replan(id);
   }
 
-  /**
-   * A batch ended whose time was planned by its members. Whether an accelerator is slow is seen by that where it is doubted, else it would be for
-   * ever. Otherwise it says too little, as times of kinds differ: what was learnt of the accelerator while sizes said all is let go, little by little.
-   * @param overPlan what it took over what was planned. @returns true when plans must be made anew.
-   */
-  measuredByPlan(id: AcceleratorId, overPlan: number, at: number): boolean {
-    if (!this.isDoubted(id)) return this.observe(id, this.declared[id]!, at, false);
-    return this.observe(id, overPlan * (this.trust[id] === MEASURED ? this.measured[id]! : this.declared[id]!), at);
-  }
-
   /** A batch on it ended without a measurement: a trial that was under way is due again after its pause. */
   unmeasured(id: AcceleratorId, at: number): boolean {
     if (this.trust[id] !== TRIAL_SENT) return false;

@@ -12,8 +12,8 @@ interface Ratios {
 }
 
 /**
- * What batches took of late over what was planned for them, by size (plans take the mean and a deviation, and the longest of
- * many varies less), in the order in which they ran: spells of slow runs are played as spells. All queues of a scheduler together, as they
+ * What batches took of late over what was planned for them, by size (one factor corrects a whole profile, and the longest of
+ * many is longer), in the order in which they ran: spells of slow runs are played as spells. All queues of a scheduler together, as they
  * share what makes runs slow.
  */
 export class RunSpread {
