@@ -1,3 +1,5 @@
+import { binOf, nearestKnown } from "./size-bins.js";
+
 /** Batches of a power of two of sizes that are measured before they say something of their own. */
 const LEAST = 4;
 /** Weight of a measurement: of the first ones 1 / (FIRST + n), for ever at least LAST. */
@@ -38,11 +40,8 @@ export class SizeFactors {
 
   ofBin(bin: number): number {
     const { factors, seen } = this;
-    for (let away = 0; away < factors.length; away++) {
-      if ((seen[bin - away] ?? 0) >= LEAST) return factors[bin - away]!;
-      if ((seen[bin + away] ?? 0) >= LEAST) return factors[bin + away]!;
-    }
-    return 1;
+    const near = nearestKnown(bin, factors.length, (at) => seen[at]! >= LEAST);
+    return near < 0 ? 1 : factors[near]!;
   }
 
   /** For plans: between the middles of two powers in a straight line over the logarithm of the size. */
@@ -81,5 +80,3 @@ export class SizeFactors {
     for (let bin = 0; bin < seen.length; bin++) seen[bin] = Math.min(LEAST, seen[bin]!);
   }
 }
-
-const binOf = (size: number): number => 31 - Math.clz32(size);

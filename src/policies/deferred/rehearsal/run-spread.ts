@@ -1,4 +1,4 @@
-import { invariant } from "../../../core/invariant.js";
+import { binOf, nearestKnown } from "../../../core/latency/size-bins.js";
 
 /** Ratios that are remembered of each power of two of sizes; none is drawn before there are LEAST. */
 const MEMORY = 64;
@@ -12,8 +12,8 @@ interface Ratios {
 }
 
 /**
- * What batches took of late over what was planned for them, by size (one factor corrects a whole profile, and the longest of
- * many is longer), in the order in which they ran: spells of slow runs are played as spells. All queues of a scheduler together, as they
+ * What batches took of late over what was planned for them, by size (plans take the mean and one deviation for all sizes, and the longest of
+ * many varies less), in the order in which they ran: spells of slow runs are played as spells. All queues of a scheduler together, as they
  * share what makes runs slow.
  */
 export class RunSpread {
@@ -33,20 +33,9 @@ export class RunSpread {
   /** Of the `number`th batch of somebody who plays what was seen; where none of that size ran, as of the nearest that did. */
   ratioOf(size: number, number: number): number {
     const { bins } = this;
-    const bin = binOf(size);
-    const furthest = Math.max(bin, bins.length - bin);
-    for (let away = 0; away <= furthest; away++) {
-      const found = known(bins[bin - away]) ?? known(bins[bin + away]);
-      if (found !== undefined) return found.ring[number % Math.min(found.count, MEMORY)]!;
-    }
-    return 1;
+    const near = nearestKnown(binOf(size), bins.length, (at) => bins[at]!.count >= LEAST);
+    if (near < 0) return 1;
+    const { ring, count } = bins[near]!;
+    return ring[number % Math.min(count, MEMORY)]!;
   }
-}
-
-const known = (ratios: Ratios | undefined): Ratios | undefined =>
-  ratios !== undefined && ratios.count >= LEAST ? ratios : undefined;
-
-function binOf(size: number): number {
-  invariant(size >= 1, `a batch must have at least one member; had ${size}`);
-  return 31 - Math.clz32(size);
 }
