@@ -153,6 +153,13 @@ export class FakePool implements WorkerPool {
     this.lanes[accelerator]!.stallMs = ms;
   }
 
+  /** What runs ends now, whatever time it was to take. */
+  finish(accelerator: number): void {
+    const { timer } = this.lanes[accelerator]!;
+    if (timer !== null) clearTimeout(timer);
+    this.end(accelerator);
+  }
+
   isUp(accelerator: number): boolean {
     return this.lanes[accelerator]!.isUp;
   }

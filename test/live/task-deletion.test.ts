@@ -29,31 +29,34 @@ for (const schedulerMode of ["inline", { threads: 1 }] as const)
   test(`what waits ends once, as task-deleted; what runs is answered, and others are: ${JSON.stringify(schedulerMode)}`, async () => {
     const spec = modelSpec({ elastic: ELASTIC, folder, batchSizeMax: 1, policy: "eager" });
     let batches = 0;
-    const execMs = (): number => (batches++ === 0 ? 1500 : 1);
+    // The first runs until it is told to end, however slow the machine.
+    const execMs = (): number => (batches++ === 0 ? 1e6 : 1);
     const fake = await new FakeServer([spec], [group(1)], { schedulerMode, execMs }).start();
     const ask = (task: string) => fake.infer({ parameters: { task } });
     const ofA = Array.from({ length: 5 }, () => ask("a"));
     const ofB = Array.from({ length: 2 }, () => ask("b"));
-    await turns(() => fake.pool.holds[0] === 1);
+    await turns(() => fake.pool.holds[0]! > 0);
     const removed = fake.server.tasks.remove("m", "a");
     const refused = await ask("a");
     expect(refused.error).toMatchObject({ code: "not-found", details: { reason: "unknown-task" } });
+    fake.pool.finish(0);
     expect(await removed).toMatchObject({ name: "a", version: 1 });
     expect(existsSync(path.join(folder, "tasks", "a"))).toBe(false);
     const ends = await Promise.all(ofA);
-    expect(ends.map(({ error }) => error?.details.reason ?? "answered")).toEqual([
-      "answered",
-      "task-deleted",
-      "task-deleted",
-      "task-deleted",
-      "task-deleted",
-    ]);
+    // An accelerator holds two: what was sent ahead of the first's end is answered, unless the deletion overtook it.
+    const answered = ends.filter(({ error }) => error === null).length;
+    expect([1, 2]).toContain(answered);
+    expect(ends.map(({ error }) => error?.details.reason ?? "answered")).toEqual(
+      ofA.map((_, at) => (at < answered ? "answered" : "task-deleted")),
+    );
     expect(ends[2]!.error).toMatchObject({ code: "not-found" });
     for (const { reply } of await Promise.all(ofB)) expect(reply?.parameters).toEqual({ gamma: 0 });
     await fake.server.idle();
     expect(fake.extraAnswers).toBe(0);
-    expect(await fake.metric("rubato_requests_total", ['outcome="failed"', 'reason="task-deleted"'])).toBe(4);
-    expect(await fake.metric("rubato_requests_total", ['outcome="finished"'])).toBe(3);
+    expect(await fake.metric("rubato_requests_total", ['outcome="failed"', 'reason="task-deleted"'])).toBe(
+      5 - answered,
+    );
+    expect(await fake.metric("rubato_requests_total", ['outcome="finished"'])).toBe(answered + 2);
     expect(fake.server.tasks.list("m").map(({ name }) => name)).toEqual(["b"]);
     await fake.stop();
   });
