@@ -134,7 +134,8 @@ export const BENCHES: readonly Bench[] = [
     name: "default",
     isFor: "requests in time under the live default, against eager and a timeout tuned for each case, in pairs",
     isNotFor: "machines that do anything else meanwhile",
-    takes: "1 h live, two quiet cores, goes on where it was ended; --size 0.1 7 min; --simulated 10 min",
+    takes:
+      "1 h live, two quiet cores, goes on where it was ended; --size 0.1 7 min; --simulated 10 min, with --spread 0.3 --size 0.05 10 min",
     isQuick: false,
     run: async (options) => [
       ...(options.part === "live"

@@ -72,11 +72,10 @@ export class AcceleratorSide {
    * @returns true when plans must be made anew.
    */
   measured(batch: BatchId, key: QueueKey, measuredUs: number, at: number, isByKind = false): boolean {
-    const { batches } = this;
-    return (
-      this.options.learn !== false &&
-      this.learner.measured(batches.accelerator[batch]!, key, batches.executedSize[batch]!, measuredUs, at, isByKind)
-    );
+    if (this.options.learn === false) return false;
+    const { batches, learner } = this;
+    const planUs = isByKind ? batches.execUs[batch]! : 0;
+    return learner.measured(batches.accelerator[batch]!, key, batches.executedSize[batch]!, measuredUs, at, planUs);
   }
 
   /** A request of the queue was given up because not even alone and now it would end in time. */

@@ -44,6 +44,8 @@ export class Learner {
   private readonly specs: readonly (QueueSpec | undefined)[];
 
   private readonly isBySize: boolean;
+  /** By queue key, whether a batch was ever planned by its members; undefined: none ended. */
+  private readonly isByMembers: (boolean | undefined)[] = [];
 
   constructor(accelerators: AcceleratorTable, specs: readonly (QueueSpec | undefined)[], learning: Learning) {
     this.accelerators = accelerators;
@@ -53,18 +55,23 @@ export class Learner {
     this.scaleBefore = new Float64Array(accelerators.capacity);
   }
 
-  /** @param isByKind see Queue.isByKind. @returns true when plans must be made anew. */
+  /** @param planByMembersUs what was planned for a batch by its members (see Queue.isByKind); 0: its size says all. @returns true when plans must be made anew. */
   measured(
     accelerator: AcceleratorId,
     key: QueueKey,
     size: number,
     measuredUs: number,
     at: number,
-    isByKind = false,
+    planByMembersUs = 0,
   ): boolean {
     const { accelerators } = this;
     this.releases.get(key)?.measured();
-    const latency = isByKind ? undefined : profileOf(this.specs[key]);
+    if (planByMembersUs > 0) {
+      const isForgotten = this.plannedByMembers(key);
+      return accelerators.measuredByPlan(accelerator, measuredUs / planByMembersUs, at) || isForgotten;
+    }
+    this.isByMembers[key] ??= false;
+    const latency = profileOf(this.specs[key]);
     if (latency === undefined) return accelerators.unmeasured(accelerator, at);
     const meanUs = latency.meanUs(size);
     const ratio = measuredUs / meanUs;
@@ -87,6 +94,13 @@ export class Learner {
     }
     this.setLookAt();
     return isReplanned;
+  }
+
+  /** The first time, what was learnt while size said all is let go: unlike requests looked like slow accelerators. */
+  private plannedByMembers(key: QueueKey): boolean {
+    const wasBySize = this.isByMembers[key] === false;
+    this.isByMembers[key] = true;
+    return wasBySize && this.accelerators.forgetAll();
   }
 
   /** A request of the queue was given up because not even alone and now it would end in time. */

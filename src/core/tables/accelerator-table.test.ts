@@ -100,3 +100,22 @@ test("the fastest is known through joins, rejoins and leaves in any order", () =
   table.join(2, 7, 2);
   expect(table.fastestScale).toBe(7);
 });
+
+test("a batch that was planned by its members measures an accelerator that is doubted, no other; what was learnt of others can be let go", () => {
+  const table = new AcceleratorTable(2);
+  for (const id of [0, 1]) table.join(id, 1, 0);
+  table.observe(0, 5, 0);
+  table.observe(1, 1.4, 0);
+  expect([table.isDoubted(0), table.isDoubted(1)]).toEqual([true, false]);
+  table.trialSent(0);
+  table.measuredByPlan(0, 1.1, 1000);
+  expect(table.isDoubted(0)).toBe(false);
+  expect(table.scale[0]).toBeCloseTo(1.1, 6);
+  expect(table.measuredByPlan(1, 3, 2000)).toBe(false);
+  expect(table.scale[1]).toBeCloseTo(1.08, 6);
+  expect(table.forgetAll()).toBe(true);
+  expect([table.scale[0], table.scale[1]]).toEqual([1, 1]);
+  table.observe(0, 5, 3000);
+  table.forgetAll();
+  expect(table.isDoubted(0)).toBe(true);
+});

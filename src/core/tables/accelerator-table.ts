@@ -162,6 +162,11 @@ export class AcceleratorTable {
     this.replan(id);
   }
 
+  /** Those that are not doubted are as declared again. @returns true when the fastest changed. */
+  forgetAll(): boolean {
+    return this.forget((id) => this.measured[id] !== this.declared[id]);
+  }
+
   /** Those that are slower than declared and not doubted are as declared again. @returns true when the fastest changed. */
   forgetSmall(): boolean {
     return this.forget((id) => this.measured[id]! > this.declared[id]!);
@@ -245,6 +250,16 @@ export class AcceleratorTable {
   trialSent(id: AcceleratorId): boolean {
     this.trust[id] = TRIAL_SENT;
     return this.replan(id);
+  }
+
+  /**
+   * A batch ended whose time was planned by its members. That tells too little of an accelerator to learn from, as times of kinds differ; but
+   * one that is doubted would be so for ever.
+   * @param overPlan what it took over what was planned. @returns true when plans must be made anew.
+   */
+  measuredByPlan(id: AcceleratorId, overPlan: number, at: number): boolean {
+    if (!this.isDoubted(id)) return false;
+    return this.observe(id, overPlan * (this.trust[id] === MEASURED ? this.measured[id]! : this.declared[id]!), at);
   }
 
   /** A batch on it ended without a measurement: a trial that was under way is due again after its pause. */

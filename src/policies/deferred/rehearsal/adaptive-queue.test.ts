@@ -51,6 +51,39 @@ describe("auto with apps", () => {
     expect(inTime(fields, "auto")).toBeGreaterThan(inTime(fields, "auto", { by_app: false }) + 0.15);
   });
 
+  it("far from the profile: accelerators that were doubted while sizes said all are believed again; beside a model without apps", () => {
+    const spread = {
+      slo_ms: 150,
+      profile: { alpha_ms: 2, beta_ms: 8 },
+      batch_max: undefined,
+      batch_time: undefined,
+      rate_rps: 150,
+      apps: [
+        { name: "phrase", share: 3, time: { lognormal: { mean_ms: 10, sd_ms: 4 } } },
+        {
+          name: "page",
+          share: 1,
+          time: {
+            modes: [
+              { weight: 3, mean_ms: 20, sd_ms: 3 },
+              { weight: 1, mean_ms: 50, sd_ms: 5 },
+            ],
+          },
+        },
+      ],
+    };
+    const fields = scenarioOf(spread, {
+      duration_s: 30,
+      learn: true,
+      accelerators: 3,
+      arrivals: { process: "poisson" },
+    });
+    expect(inTime(fields, "auto")).toBeGreaterThan(0.99);
+    expect(inTime(fields, "auto", { rehearse: false })).toBeGreaterThan(0.99);
+    const plain = { name: "plain", profile: { alpha_ms: 1, beta_ms: 5 }, slo_ms: 40, rate_rps: 300 };
+    expect(inTime({ ...fields, models: [...fields.models, plain] }, "auto")).toBeGreaterThan(0.96);
+  });
+
   it("of which nothing is known, and nothing learnt: as without", () => {
     const fields = scenarioOf(unlike, {});
     expect(inTime(fields, "auto")).toBe(inTime(fields, "auto", { by_app: false }));

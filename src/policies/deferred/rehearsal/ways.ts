@@ -39,7 +39,8 @@ export const WAYS: readonly Way[] = [
     name: "groups",
     needsKinds: true,
     hasParts: false,
-    rulesOf: (own) => ({ ...own, opens: "frontrun", drop: "window", plus: null, groups: true }),
+    // Whoever is served by kind waits for nothing; beside that a model without kinds that waits finds all taken.
+    rulesOf: (own) => ({ ...own, opens: "eager", drop: "window", plus: null, groups: true }),
   },
 ];
 
