@@ -39,7 +39,7 @@ export function ensure() {
   const stamp = at("node_modules", ".rubato-lock");
   const wanted = lockHash();
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
-    console.error("rubato: installing dependencies (npm ci)");
+    console.error("rubato: installing dependencies (npm ci; 20 s to a minute)");
     const status = run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { stdio: ["ignore", 2, 2] });
     if (status !== 0) process.exit(status);
     writeFileSync(stamp, wanted);
@@ -51,7 +51,7 @@ export function ensure() {
     statSync(at("tsconfig.json")).mtimeMs,
   );
   if (!existsSync(built) || statSync(built).mtimeMs < sources) {
-    console.error("rubato: building");
+    console.error("rubato: building (10 s to a minute, silent)");
     const status = run(process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
     if (status !== 0) process.exit(status);
     mkdirSync(at("dist"), { recursive: true });

@@ -6,6 +6,23 @@ import { ServingError } from "../wire/serving-error.js";
 export const EXIT_OK = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_BAD_INPUT = 2;
+/** As shells say it of a program that Ctrl-C ended. */
+const EXIT_INTERRUPTED = 130;
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+
+/** Left by exit, not by the signal, a run takes its processes and folders with it. @param onInterrupted says what is left. */
+export async function interruptible<T>(run: () => Promise<T>, onInterrupted: () => void = () => {}): Promise<T> {
+  const end = (): never => {
+    onInterrupted();
+    process.exit(EXIT_INTERRUPTED);
+  };
+  for (const signal of SIGNALS) process.once(signal, end);
+  try {
+    return await run();
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, end);
+  }
+}
 
 /** The run failed for a reason that its message explains; no stack is shown. */
 export class RunFailed extends Error {

@@ -260,7 +260,7 @@ describe("what was understood", () => {
     expect(stderr).toContain(
       "warning: m/config.pbtxt: instance_group: is not offered: workers belong to accelerator groups",
     );
-    expect(stderr).toContain("warning: e: slo_ms must be at least the profiled time of one request (6.000 ms); was 5");
+    expect(stderr).toContain("warning: e: slo_ms is 5, less than the profiled time of one request (6.000 ms)");
   });
 
   test("a server's configuration is held against the models that it names, and one beside a repository is the server's", async () => {

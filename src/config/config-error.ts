@@ -68,7 +68,8 @@ export function nearest(word: string, known: Iterable<string>): string | null {
   let bestEdits = Math.max(1, Math.floor(word.length / 3)) + 1;
   for (const candidate of known) {
     const edits = editDistance(word.toLowerCase(), candidate.toLowerCase());
-    if (edits < bestEdits) {
+    // Nothing in common is no resemblance, however short the words.
+    if (edits < bestEdits && edits < Math.max(word.length, candidate.length)) {
       best = candidate;
       bestEdits = edits;
     }

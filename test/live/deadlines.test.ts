@@ -86,7 +86,7 @@ describe("deadlines (D1)", { retry: 2 }, () => {
   it("says infeasible at once where the SLO is shorter than one request takes, and warns at load", async () => {
     fake = await new FakeServer([modelSpec({ emulated: slow(50), sloUs: durationUs(20_000) })], [group(1)]).start();
     expect(fake.server.repositoryIndex(false)[0]?.reason).toContain(
-      "slo_ms must be at least the profiled time of one request (50.000 ms); was 20",
+      "slo_ms is 20, less than the profiled time of one request (50.000 ms)",
     );
     const { error, afterMs } = await fake.infer();
     expect(error?.code).toBe("deadline-exceeded");

@@ -6,7 +6,7 @@ import type { BenchResult } from "../../bench/bench-result.js";
 import { BENCHES, type Bench } from "../../bench/benches.js";
 import { dataDirOf } from "../../config/scenario/traces.js";
 import { ServingError } from "../../wire/serving-error.js";
-import { RunFailed } from "../exit.js";
+import { interruptible, RunFailed } from "../exit.js";
 import { integerWithin, numbersWithin, numberWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { formatNumber, renderPairs, renderTable } from "../table.js";
@@ -27,10 +27,6 @@ interface BenchFlags {
   readonly out: string;
   readonly json?: boolean;
 }
-
-const SIGNALS = ["SIGINT", "SIGTERM"] as const;
-/** As shells say it of a program that Ctrl-C ended. */
-const EXIT_INTERRUPTED = 130;
 
 export function benchCommand(output: Output): Command {
   const names = BENCHES.map(({ name }) => name);
@@ -105,7 +101,7 @@ Examples:
     const results: BenchResult[] = [];
     for (const bench of chosen) {
       output.note(introduction(bench));
-      results.push(...(await run(bench, flags, output)));
+      results.push(...(await interruptible(() => run(bench, flags, output))));
     }
     if (flags.json) writeJson(output, { machine: machine(), size: flags.size, results });
     else output.result(`${renderResults(results)}\n\n${machineText()}`);
@@ -117,9 +113,6 @@ Examples:
 
 async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<readonly BenchResult[]> {
   const onProgress = (text: string): void => output.note(output.interactive ? `\r\x1b[K${bench.name}: ${text}` : text);
-  // Left by exit, not by the signal, a benchmark takes its servers and folders with it.
-  const end = (): never => process.exit(EXIT_INTERRUPTED);
-  for (const signal of SIGNALS) process.once(signal, end);
   try {
     const dataDir = dataDirOf(flags.dataDir, process.env);
     const figuresDir = flags.figures ?? null;
@@ -144,7 +137,6 @@ async function run(bench: Bench, flags: BenchFlags, output: Output): Promise<rea
     if (error instanceof ServingError) throw new RunFailed(`bench ${bench.name}: ${error.message}`);
     throw error;
   } finally {
-    for (const signal of SIGNALS) process.off(signal, end);
     if (output.interactive) output.note("\r\x1b[K");
   }
 }

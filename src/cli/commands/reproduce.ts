@@ -10,7 +10,7 @@ import { PARD_EXPERIMENTS } from "../../reproduce/pard/experiments.js";
 import type { ReproductionReport } from "../../reproduce/report.js";
 import type { Progress } from "../../reproduce/runner.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
-import { RunFailed } from "../exit.js";
+import { interruptible, RunFailed } from "../exit.js";
 import { integerWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
 import { renderPairs, renderTable } from "../table.js";
@@ -54,7 +54,7 @@ export function reproduceCommand(output: Output): Command {
       `
 Examples:
   rubato reproduce                                  what there is
-  rubato reproduce symphony/table2 --size small     a first look, in seconds
+  rubato reproduce symphony/table2 --size small     a first look, within a minute
   rubato reproduce symphony/fig7 --size full        all 7,770 cases of Table 1; hours, goes on after Ctrl-C
   rubato reproduce symphony/fig9 symphony/fig11     two figures into one report
   rubato reproduce orloj --out results              all of a paper into one report
@@ -89,7 +89,10 @@ Examples:
             exitCode: 2,
           },
         );
-      const report = await reproduce(given, options, output);
+      const report = await interruptible(
+        () => reproduce(given, options, output),
+        () => output.note(`\nended; the same command goes on from what is finished, which is kept in ${options.out}`),
+      );
       if (options.json) writeJson(output, report);
       else output.result(renderReport(report));
     });

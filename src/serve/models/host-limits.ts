@@ -42,5 +42,9 @@ function groupProblem(
 /** @param aloneUs l(1), µs. @returns why not even a lone request is in time; null: it can be. */
 export function sloProblem({ sloUs }: ModelSpec, aloneUs: number): string | null {
   if (sloUs === null || aloneUs <= sloUs) return null;
-  return `slo_ms must be at least the profiled time of one request (${(aloneUs / 1000).toFixed(3)} ms); was ${sloUs / 1000}`;
+  return belowProfile(sloUs, aloneUs, "one request");
 }
+
+/** @param sloUs less than `leastUs`, the profiled time of `what`. */
+export const belowProfile = (sloUs: number, leastUs: number, what: string): string =>
+  `slo_ms is ${sloUs / 1000}, less than the profiled time of ${what} (${(leastUs / 1000).toFixed(3)} ms): who names no longer deadline is refused until runs are measured to be faster`;

@@ -22,6 +22,7 @@ import type { Tensor } from "../../wire/tensors/tensor.js";
 import { dropEnding } from "../endings.js";
 import type { InferCall, InferHandler, InferReply, ModelStatistics } from "../gateway.js";
 import { checkApp } from "../models/apps.js";
+import { belowProfile } from "../models/host-limits.js";
 import { ModelCounts } from "../models/model-counts.js";
 import type { Log } from "../observation/log.js";
 import type { PipelineCells } from "../observation/pipeline-metrics.js";
@@ -148,7 +149,7 @@ export class LivePipeline implements FlowDriver {
     const { client } = this.spec;
     const { leastUs } = this.budgets;
     if (leastUs <= client.sloUs!) return "";
-    return `slo_ms must be at least the profiled time of one request in all modules (${(leastUs / 1000).toFixed(3)} ms); was ${client.sloUs! / 1000}`;
+    return belowProfile(client.sloUs!, leastUs, "one request in all modules");
   }
 
   statistics(): ModelStatistics {
