@@ -18,13 +18,24 @@ import { FAIR, OURS, PLUS, PLUS_KNOWING } from "../systems.js";
 import { HOW } from "../tables.js";
 import { workloadNamed } from "../workloads.js";
 
+/** SLOs by case. */
+type Cases = Readonly<Record<string, readonly number[]>>;
+
 /** Two modes, the narrower the less is left to be learnt of an app, at the SLOs from which on sessions are level with us. */
-const CASES = [
-  ["std-0.5", 3],
-  ["std-0.5", 4],
-  ["std-1", 3],
-  ["std-0.5/2", 3],
-] as const;
+const NARROW: Cases = { "std-0.5": [3, 4], "std-1": [3], "std-0.5/2": [3] };
+/**
+ * Where ours is less above the best of the others than the tables ask for, at some load. Table 3's two modes are std-1. Without std-2 and std-2/0.5,
+ * whose short mode spreads over most of the range: there the bound is far above what is asked for, and takes twice as long.
+ */
+const SHORT: Cases = {
+  "std-0.5": [2, 3, 4, 5],
+  "std-1": [2, 3, 4, 5],
+  "std-0.5/2": [2, 3, 4, 5],
+  "three-modal": [3, 4, 5],
+  "four-modal": [5],
+  "rdinet-cifar": [1.5, 2],
+  "skipnet-imagenet": [3, 4, 5],
+};
 
 const BOUND = "bound";
 
@@ -42,12 +53,16 @@ const linesAt = (row: BoundedRow, x: number, load: number): LineRow[] =>
 export const reach: Experiment = {
   name: "orloj/reach",
   title: "ORLOJ: what no scheduler reaches",
-  about: `Rows of orloj/table2 with two narrow modes beside a bound on what ends in time in whole batches, whatever is known of times and of the future. ${HOW}`,
+  about: `Rows of orloj/table2, table3 and table5 that miss what is asked for (small: four of two narrow modes) beside a bound on what ends in time in whole batches, whatever is known of times and of the future. ${HOW}`,
   plan(size) {
     const run = runOf(size);
-    const cases = pick<readonly (typeof CASES)[number][]>(size, { tiny: [CASES[0]], small: CASES, default: CASES });
-    const rows = cases.map(([caseId, slo]) =>
-      rowOf(workloadNamed(caseId), slo, [...FAIR, ...OURS], run, { batches: "whole" }),
+    const cases = pick<Cases>(size, {
+      tiny: { "std-0.5": [3] },
+      small: NARROW,
+      default: SHORT,
+    });
+    const rows = Object.entries(cases).flatMap(([caseId, slos]) =>
+      slos.map((slo) => rowOf(workloadNamed(caseId), slo, [...FAIR, ...OURS], run, { batches: "whole" })),
     );
     return {
       points: [...pointsOf(rows), ...referencesOf(rows)],
