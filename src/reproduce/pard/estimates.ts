@@ -10,7 +10,7 @@ import {
   TM_MODES,
 } from "./applications.js";
 import { casesOf, EQUAL, formatRates, held, LOST, right, runOfSystem } from "./presentation.js";
-import { type Case, describeRun, formatPercent, measured, planned, runOf, workloadOf } from "./runs.js";
+import { bounded, type Case, describeRun, formatPercent, measured, planned, runOf, workloadOf } from "./runs.js";
 import {
   DISTRIBUTION,
   DISTRIBUTION_HALF,
@@ -56,7 +56,7 @@ export const estimates: Experiment = {
     const blocks = ESTIMATES.map((estimate) => {
       const apps = size === "tiny" ? estimate.apps.slice(-1) : estimate.apps;
       const cases = apps.flatMap((app) => loads.map((load): Case => ({ app, trace: traces[1], rule: "peak", load })));
-      return { ...estimate, runs: planned(cases, estimate.systems, run, estimate.isBounded ? ["bound"] : []) };
+      return { ...estimate, runs: (estimate.isBounded ? bounded : planned)(cases, estimate.systems, run) };
     });
     return {
       points: blocks.flatMap(({ runs }) => runs.map(({ point }) => point)),

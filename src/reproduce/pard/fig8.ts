@@ -1,8 +1,8 @@
 import { type Experiment, pick } from "../experiment.js";
 import { APPLICATIONS } from "./applications.js";
 import { casesOf, comparisons, IN_VAIN, LOST, ratesTable } from "./presentation.js";
-import { type Case, describeRun, measured, planned, RULES, runOf, workloadOf } from "./runs.js";
-import { PARD, SYSTEMS } from "./systems.js";
+import { bounded, type Case, describeRun, measured, RULES, runOf, workloadOf } from "./runs.js";
+import { SYSTEMS } from "./systems.js";
 import { tracesOf } from "./traces/trace-files.js";
 
 export const fig8: Experiment = {
@@ -25,8 +25,7 @@ export const fig8: Experiment = {
     const cases: Case[] = apps.flatMap((app) =>
       traces.flatMap((trace) => rules.flatMap((rule) => loads.map((load) => ({ app, trace, rule, load })))),
     );
-    const others = SYSTEMS.filter((system) => system !== PARD);
-    const runs = [...planned(cases, [PARD], run, ["bound"]), ...planned(cases, others, run)];
+    const runs = bounded(cases, SYSTEMS, run);
     return {
       points: runs.map(({ point }) => point),
       scope: `${describeRun(run, traces)}; loads ${loads.join(", ")}`,

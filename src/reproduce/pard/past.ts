@@ -1,7 +1,7 @@
 import { type Experiment, pick } from "../experiment.js";
 import { APPLICATIONS } from "./applications.js";
 import { casesOf, EQUAL, formatRates, held, LOST, percent, right, runOfSystem } from "./presentation.js";
-import { type Case, describeRun, formatPercent, measured, planned, runOf, workloadOf } from "./runs.js";
+import { bounded, type Case, describeRun, formatPercent, measured, runOf, workloadOf } from "./runs.js";
 import { PARD, PARD_STAGGERED, PLUS, PLUS_PARTS } from "./systems.js";
 import { tracesOf } from "./traces/trace-files.js";
 
@@ -22,7 +22,7 @@ export const past: Experiment = {
     const cases = apps.flatMap((app) =>
       traces.flatMap((trace) => loads.map((load): Case => ({ app, trace, rule: "peak", load }))),
     );
-    const runs = planned(cases, ALL, run, ["bound"]);
+    const runs = bounded(cases, ALL, run);
     return {
       points: runs.map(({ point }) => point),
       scope: `${describeRun(run, traces)}; loads ${loads.join(", ")}`,

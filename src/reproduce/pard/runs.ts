@@ -148,6 +148,12 @@ export const planned = (
 ): Planned[] =>
   cases.flatMap((at) => systems.map((system) => ({ at, system, point: pointOf(at, system, run, details) })));
 
+/** With a bound on any scheduler. It is the case's, whoever serves: the first system's runs carry it. */
+export const bounded = (cases: readonly Case[], systems: readonly PipelineSystem[], run: Run): Planned[] => [
+  ...planned(cases, systems.slice(0, 1), run, ["bound"]),
+  ...planned(cases, systems.slice(1), run),
+];
+
 export const measured = (runs: readonly Planned[], get: GetResult): Measured[] =>
   runs.map(({ at, system, point }) => ({ at, system, result: get(point) }));
 
