@@ -59,3 +59,26 @@ test("not while it runs a batch, is hardly slower, or is doubted and has trials 
   for (let batch = 0; batch < 40; batch++) accelerators.observe(1, 1.3, S);
   expect(forgotten()).toEqual([1]);
 });
+
+test("an accelerator whose trial by a batch planned by its members was slow again is tried again", () => {
+  const table = new AcceleratorTable(1);
+  table.join(0, 1, 0);
+  const learner = new Learner(table, [undefined], "sizes");
+  const slowAt = (at: number): boolean => learner.measured(0, 0, 1, 5000, at, 1000);
+  table.observe(0, 5, 0);
+  table.trialSent(0);
+  for (let round = 0, at = 1000; round < 3; round++) {
+    slowAt(at);
+    expect(learner.lookAt).toBeGreaterThan(at);
+    expect(learner.lookAt).toBeLessThan(Number.POSITIVE_INFINITY);
+    at = learner.lookAt;
+    const tried: number[] = [];
+    learner.giveChances(
+      at,
+      (id) => tried.push(id),
+      () => {},
+    );
+    expect(tried).toEqual([0]);
+    table.trialSent(0);
+  }
+});

@@ -68,7 +68,9 @@ export class Learner {
     this.releases.get(key)?.measured();
     if (planByMembersUs > 0) {
       const isForgotten = this.plannedByMembers(key);
-      return accelerators.measuredByPlan(accelerator, measuredUs / planByMembersUs, at) || isForgotten;
+      const isReplanned = accelerators.measuredByPlan(accelerator, measuredUs / planByMembersUs, at);
+      this.setLookAt();
+      return isReplanned || isForgotten;
     }
     this.isByMembers[key] ??= false;
     const latency = profileOf(this.specs[key]);
