@@ -15,7 +15,12 @@ const SIDE_BY_SIDE = [
   ),
   ...files("test/threads", "lockstep traits"),
 ];
-const limits = { testTimeout: 60_000, hookTimeout: 60_000, pool: "forks" as const };
+const limits = {
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  pool: "forks" as const,
+  setupFiles: ["test/support/property-seed.ts"],
+};
 
 export default defineConfig({
   test: {
