@@ -20,14 +20,15 @@ export class BatchWaits {
   /** By module: parts of the whole, and the waits at them, µs. */
   private readonly parts: readonly Float64Array[];
   private readonly waitsUs: readonly Float64Array[];
-  private readonly sums = new Float64Array(SAMPLES);
+  private readonly sums: Float64Array;
 
-  constructor(modules: number, seed: number) {
+  constructor(modules: number, seed: number, samples = SAMPLES) {
     this.parts = Array.from({ length: modules }, (_, module) => {
       const uniform = seededUniform(seed, module);
-      return Float64Array.from({ length: SAMPLES }, uniform);
+      return Float64Array.from({ length: samples }, uniform);
     });
-    this.waitsUs = this.parts.map(() => new Float64Array(SAMPLES));
+    this.waitsUs = this.parts.map(() => new Float64Array(samples));
+    this.sums = new Float64Array(samples);
   }
 
   /** What the module says now; null: nothing that is known, it waits for nothing. */
@@ -40,7 +41,7 @@ export class BatchWaits {
     const execUs = row.value(EXEC_US);
     const quantilesUs = quantilesAt(row, WAIT, WAIT_QUANTILES).map((part) => part * execUs);
     const parts = this.parts[module]!;
-    for (let sample = 0; sample < SAMPLES; sample++) waitsUs[sample] = quantile(quantilesUs, parts[sample]!);
+    for (let sample = 0; sample < parts.length; sample++) waitsUs[sample] = quantile(quantilesUs, parts[sample]!);
   }
 
   /** F^-1(lambda) of the sum over these modules, µs. @param lambda in (0, 1). */
@@ -49,8 +50,8 @@ export class BatchWaits {
     sums.fill(0);
     for (const module of modules) {
       const own = waitsUs[module]!;
-      for (let sample = 0; sample < SAMPLES; sample++) sums[sample]! += own[sample]!;
+      for (let sample = 0; sample < sums.length; sample++) sums[sample]! += own[sample]!;
     }
-    return select(sums, Math.min(SAMPLES - 1, Math.floor(lambda * SAMPLES)));
+    return select(sums, Math.min(sums.length - 1, Math.floor(lambda * sums.length)));
   }
 }

@@ -4,11 +4,12 @@ import { DEFAULT_CLASS } from "../ahead/request-classes.js";
 import type { Board, BoardRow } from "../board.js";
 import { columnOf } from "../module-states.js";
 import type { Pipeline } from "../pipeline.js";
-import { BatchWaits } from "./batch-waits.js";
+import { BatchWaits, SAMPLES } from "./batch-waits.js";
 import type { PartFrames } from "./part-work.js";
+import { type Paths, pathsOf, stepsOf } from "./paths.js";
 
-/** Ways from a module to an end that are looked at; of more, the first found count, long modules first. */
-const PATHS_MAX = 64;
+/** Of samples, each second, beside requests: where a pipeline is so long that there are more, there are fewer samples. */
+const ADDITIONS_MAX = 5_000_000;
 const DELAY_US = columnOf("delay_us");
 const EXEC_US = columnOf("exec_us");
 const LENGTHS_US = columnOf("lengths_us");
@@ -40,7 +41,7 @@ export class Forecast {
   private readonly lambda: number;
   private readonly leastUs: Float64Array;
   /** By module: the ways from it, of the modules after it. */
-  private readonly paths: readonly (readonly (readonly number[])[])[];
+  private readonly paths: Paths;
   /** Null: `ahead` says it all. */
   private readonly waits: BatchWaits | null;
   private readonly delayUs: Float64Array;
@@ -61,7 +62,8 @@ export class Forecast {
     this.afterUs = new Float64Array(leastUs.length);
     const options = { ...AHEAD_DEFAULTS, ...more };
     this.ahead = isSampled(pipeline, options) ? new Ahead(pipeline, leastUs, { ...options, lambda, seed }) : null;
-    this.waits = this.ahead === null ? new BatchWaits(pipeline.modules.length, seed) : null;
+    const samples = Math.min(SAMPLES, Math.floor(ADDITIONS_MAX / Math.max(1, stepsOf(this.paths))));
+    this.waits = this.ahead === null ? new BatchWaits(pipeline.modules.length, seed, samples) : null;
     this.reckon();
   }
 
@@ -135,15 +137,4 @@ function isSampled({ modules }: Pipeline, { executions, ways, joins }: AheadOpti
 function siblings(frame: number, frames: RequestFrames): number {
   const around = frames.aroundOf(frame);
   return around < 0 ? 1 : frames.togetherOf(frame) / frames.togetherOf(around);
-}
-
-function pathsOf(pipeline: Pipeline, leastUs: Float64Array): number[][][] {
-  const paths: number[][][] = pipeline.modules.map(() => []);
-  for (const module of [...pipeline.order].reverse()) {
-    const subs = [...pipeline.subs[module]!].sort((a, b) => leastUs[b]! - leastUs[a]! || a - b);
-    paths[module] = subs
-      .flatMap((sub) => (paths[sub]!.length === 0 ? [[sub]] : paths[sub]!.map((path) => [sub, ...path])))
-      .slice(0, PATHS_MAX);
-  }
-  return paths;
 }
