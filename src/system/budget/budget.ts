@@ -146,7 +146,7 @@ export class Budgets {
     const [module, frame, request] = [flow.moduleOf(part), flow.frameOf(part), flow.requestOf(part)];
     due.dueBy = this.dueBy(module, at, flow.deadline[request]!, flow.arrivalAt[request]!, frame, flow);
     due.headStartUs = this.headStartUs(module);
-    this.staggered?.tell(due, part, flow, at, this.ownUs[module]! + this.afterUs[module]!);
+    this.staggered?.tell(due, part, flow, at);
   }
 
   /** Whether a request goes on that makes so many parts in the module. */

@@ -8,18 +8,21 @@
  * tells of (other models on the accelerators, cores that steps and workers share), so what they say is taken times a factor that follows who was lost.
  */
 import type { Pipeline } from "../pipeline.js";
+import { SeenParts } from "./seen-parts.js";
 
 /** Part of the accelerator time that is in vain, where the factor stands still. */
 const VAIN_PART = 0.02;
-/** The factor's growth by a request that is lost and took as long as most; it shrinks by VAIN_PART of that by one that is not. */
-const STEP = 0.2;
-/** Of a pipeline of which nothing is known: who is let in too early costs more than who is not. */
-const FACTOR_FIRST = 1.2;
+/**
+ * The factor's growth by a request that is lost and took as long as most, or longer; it shrinks by VAIN_PART of that by one that is not. One loss
+ * tells little of what admission could have done (a page may be long, a run slow), and what it adds takes fifty requests to be taken back.
+ */
+const STEP = 0.05;
+const FACTOR_FIRST = 1;
 const FACTOR_MIN = 0.7;
 const FACTOR_MAX = 2;
 /** Whose end was foreseen before that part of its time says nothing of the margin. */
 const NEAR = 0.6;
-/** Weight of the newest part in what a part of its module is taken to take. */
+/** Weight of the newest request in what most take. */
 const NEWEST = 0.02;
 
 export interface SharedAccelerators {
@@ -28,6 +31,8 @@ export interface SharedAccelerators {
   readonly partUs: Float64Array;
   /** By module that fans out: parts that a request makes in the mean. */
   readonly parts: Float64Array;
+  /** Of a batch of this size by the profile, µs; of more than a batch holds, one after the other. */
+  batchUs(module: number, size: number): number;
 }
 
 interface LiveRequest {
@@ -40,6 +45,8 @@ interface LiveRequest {
   spentUs: number;
   /** It was not in time, and that is counted. */
   isLost: boolean;
+  /** It is to show what is believed of modules that nothing came to of late. */
+  isTried: boolean;
 }
 
 export class CommittedWork {
@@ -47,10 +54,9 @@ export class CommittedWork {
   /** By module: those after it. */
   private readonly after: readonly (readonly number[])[];
   private shared: SharedAccelerators;
-  /** By module: accelerator time of a part, as measured, µs; NaN: not yet. */
-  readonly measuredUs: Float64Array;
-  /** By module: of a part, its own work with what it alone leads to; and what all that come together lead to when they have joined, µs. */
-  private readonly ownUs: Float64Array;
+  readonly seen: SeenParts;
+  /** By module: what a part alone leads to, and what all that come together lead to when they have joined, µs. */
+  private readonly leadsUs: Float64Array;
   private readonly joinedUs: Float64Array;
   /** By part, while it is with its module: its part of its request's `leftUs`, and the size of the batch that it ran in. */
   private amounts = new Float64Array(64);
@@ -65,8 +71,8 @@ export class CommittedWork {
   constructor(pipeline: Pipeline, before: readonly (readonly number[])[], shared: SharedAccelerators) {
     this.pipeline = pipeline;
     this.after = before.map((_, module) => before.flatMap((all, other) => (all.includes(module) ? [other] : [])));
-    this.measuredUs = new Float64Array(before.length).fill(Number.NaN);
-    this.ownUs = new Float64Array(before.length);
+    this.seen = new SeenParts(before.length);
+    this.leadsUs = new Float64Array(before.length);
     this.joinedUs = new Float64Array(before.length);
     this.shared = shared;
     this.retime(shared);
@@ -74,23 +80,31 @@ export class CommittedWork {
 
   retime(shared: SharedAccelerators): void {
     this.shared = shared;
-    for (const module of this.ownUs.keys()) {
+    for (const module of this.leadsUs.keys()) {
       const scope = this.pipeline.scope[module]!;
-      let ownUs = this.partUs(module);
+      let leadsUs = 0;
       let joinedUs = 0;
       for (const next of this.after[module]!) {
-        const us = this.partUs(next) * this.partsIn(next);
-        if (scope < 0 || this.around(next).includes(scope)) ownUs += us / Math.max(1, this.partsIn(module));
+        const parts = this.partsIn(next);
+        const us = this.partUs(next, parts) * parts;
+        if (scope < 0 || this.around(next).includes(scope)) leadsUs += us / Math.max(1, this.partsIn(module));
         else joinedUs += us;
       }
-      this.ownUs[module] = ownUs;
+      this.leadsUs[module] = leadsUs;
       this.joinedUs[module] = joinedUs;
     }
   }
 
-  /** Accelerator time of a part in the module, µs; 0: it runs elsewhere. */
-  private partUs(module: number): number {
-    const us = this.measuredUs[module]!;
+  /** Accelerator time of each of so many parts that come to the module together, as measured, µs; NaN: not yet, or it runs elsewhere. */
+  eachUs(module: number, together: number): number {
+    const { count, partUs } = this.shared;
+    if (partUs[module] === 0) return Number.NaN;
+    const size = Math.max(1, Math.ceil(together / count));
+    return this.seen.eachUs(module, size, this.shared.batchUs(module, size));
+  }
+
+  private partUs(module: number, together: number): number {
+    const us = this.eachUs(module, together);
     return Number.isNaN(us) ? this.shared.partUs[module]! : us;
   }
 
@@ -100,7 +114,9 @@ export class CommittedWork {
     const foreseen = ((this.factor * this.totalUs) / this.shared.count + pathUs) / (deadline - at);
     // Where nobody is in its way it is tried, whatever is foreseen: what else would show that it can be in time?
     if (!(foreseen <= 1) && this.live.size > 0) return false;
-    this.live.set(request, { deadline, foreseen, leftUs: 0, spentUs: 0, isLost: false });
+    const own = { deadline, foreseen, leftUs: 0, spentUs: 0, isLost: false, isTried: false };
+    this.live.set(request, own);
+    if (!(foreseen <= 1)) this.tries(own, [...this.after.keys()], at);
     return true;
   }
 
@@ -108,20 +124,35 @@ export class CommittedWork {
     return this.live.has(request);
   }
 
+  /** It is to show what its modules take: they have all the time that it has. */
+  isTried(request: number): boolean {
+    return this.live.get(request)!.isTried;
+  }
+
   /** How many parts a request makes in the module is known now. @returns whether it goes on: with those that must end before it they may be too many. */
   goesOn(request: number, module: number, parts: number, at: number): boolean {
+    this.seen.made(module, parts);
     const own = this.live.get(request);
     if (own === undefined) return true;
-    let aheadUs = parts * this.ownUs[module]! + this.joinedUs[module]!;
+    let aheadUs = parts * (this.partUs(module, parts) + this.leadsUs[module]!) + this.joinedUs[module]!;
     for (const other of this.live.values()) if (other.deadline < own.deadline) aheadUs += other.leftUs;
-    return at + aheadUs / this.shared.count <= own.deadline;
+    return at + aheadUs / this.shared.count <= own.deadline || this.tries(own, [module, ...this.after[module]!], at);
+  }
+
+  private tries(own: LiveRequest, modules: readonly number[], at: number): boolean {
+    const here = modules.filter((module) => this.shared.partUs[module]! > 0);
+    if (!own.isTried && this.seen.isStale(here, at)) {
+      own.isTried = true;
+      this.seen.tried(here, at);
+    }
+    return own.isTried;
   }
 
   /** A part of a request that is in comes to its module. @param together parts that come with it, itself among them. */
   came(request: number, part: number, module: number, together: number): void {
     const own = this.live.get(request)!;
     if (part >= this.amounts.length) this.grow(part + 1);
-    const us = this.ownUs[module]! + this.joinedUs[module]! / together;
+    const us = this.partUs(module, together) + this.leadsUs[module]! + this.joinedUs[module]! / together;
     this.amounts[part] = us;
     this.sizes[part] = 1;
     this.totalUs += us;
@@ -143,10 +174,9 @@ export class CommittedWork {
     const own = this.live.get(request);
     if (own !== undefined) own.leftUs -= us;
     if (execUs <= 0 || this.shared.partUs[module] === 0) return;
-    const newUs = execUs / this.sizes[part]!;
-    if (own !== undefined) own.spentUs += newUs;
-    const known = this.measuredUs[module]!;
-    this.measuredUs[module] = Number.isNaN(known) ? newUs : known + (newUs - known) * NEWEST;
+    const size = this.sizes[part]!;
+    if (own !== undefined) own.spentUs += execUs / size;
+    this.seen.ran(module, size, execUs, this.shared.batchUs(module, size), at);
   }
 
   /** @param isLost it was not in time, though nobody called it off and nothing failed. */
@@ -169,7 +199,7 @@ export class CommittedWork {
     if (own.isLost || own.foreseen < NEAR) return;
     own.isLost = isLost;
     this.usualUs = Number.isNaN(this.usualUs) ? own.spentUs : this.usualUs + (own.spentUs - this.usualUs) * NEWEST;
-    const weight = own.spentUs / Math.max(1, this.usualUs);
+    const weight = Math.min(1, own.spentUs / Math.max(1, this.usualUs));
     const factor = this.factor * Math.exp(STEP * weight * (isLost ? 1 - VAIN_PART : -VAIN_PART));
     this.factor = Math.min(FACTOR_MAX, Math.max(FACTOR_MIN, factor));
   }

@@ -51,13 +51,13 @@ export class Staggered {
     this.restUs = leastUs;
     this.reserved = new PartWork(pipeline, (module, count, beside) =>
       this.earlier[module]!.length > 0 && this.times.togetherUs !== undefined
-        ? this.interludeUs[module]! + this.times.togetherUs(module, count, beside, this.eachUs(module))
+        ? this.interludeUs[module]! + this.times.togetherUs(module, count, beside, this.eachUs(module, count))
         : timeOfAllUs(this.times, module, count, this.ownUs[module]!),
     );
     this.expected = new PartWork(pipeline, (module, count) =>
       this.times.togetherUs === undefined
         ? this.leastUs[module]!
-        : this.times.togetherUs(module, count, 0, this.eachUs(module)),
+        : this.times.togetherUs(module, count, 0, this.eachUs(module, count)),
     );
     this.before = before(pipeline);
     this.earlier = pipeline.modules.map(() => []);
@@ -83,7 +83,7 @@ export class Staggered {
       const median = Math.round(row.value(MEDIAN_PARTS));
       let sum = 0;
       for (let column = LEAST_PARTS; column <= MOST_PARTS; column++) sum += row.value(column);
-      this.parts[module] = sum / PART_QUANTILES;
+      this.parts[module] = this.committed?.seen.partsMade(module) ?? sum / PART_QUANTILES;
       const usual = this.committed === null ? most : Math.max(1, Math.round(this.parts[module]!));
       for (const work of [shares, this.reserved, this.expected]) work.makes(module, usual, median);
     }
@@ -101,19 +101,23 @@ export class Staggered {
     return this.headStarts[module]!;
   }
 
-  /** Where modules share accelerators: whether the part's request is let in, and what its parts leave each other. @param pathUs of it alone, in all modules from here on. */
-  tell(due: PartDue, part: Part, flow: Flow, at: number, pathUs: number): void {
+  /** Where modules share accelerators: whether the part's request is let in, and what its parts leave each other. */
+  tell(due: PartDue, part: Part, flow: Flow, at: number): void {
     const { committed } = this;
     if (committed === null) return;
     const [module, frame, request] = [flow.moduleOf(part), flow.frameOf(part), flow.requestOf(part)];
     const deadline = flow.deadline[request]!;
-    if (!committed.isIn(request) && !committed.letsIn(request, pathUs, deadline, at)) {
+    const { ownUs, afterUs } = this.expected.of(module, frame, flow);
+    if (!committed.isIn(request) && !committed.letsIn(request, ownUs + afterUs, deadline, at)) {
       due.dueBy = at;
       return;
     }
     committed.came(request, part, module, Math.max(1, flow.togetherOf(frame)));
+    if (committed.isTried(request)) {
+      due.dueBy = deadline;
+      return;
+    }
     // Who is let in and can no longer leave later modules what they may take is given up only when they cannot do it at all.
-    const { ownUs, afterUs } = this.expected.of(module, frame, flow);
     const least = Math.floor(deadline - afterUs);
     if (due.dueBy < at + ownUs + this.longestUs) due.dueBy = Math.max(due.dueBy, least);
     if (due.headStartUs === 0) return;
@@ -168,12 +172,24 @@ export class Staggered {
       if (us > most) [most, found] = [us, module];
     }
     if (found < 0) return null;
-    return { count: times.acceleratorsOf?.(found) ?? 1, partUs: workIn(groupOf(found)), parts };
+    const count = times.acceleratorsOf?.(found) ?? 1;
+    return { count, partUs: workIn(groupOf(found)), parts, batchUs: this.batchTimes(count) };
+  }
+
+  /** Times of batches by the profiles, each asked for once: of as many requests for each of these accelerators. */
+  private batchTimes(count: number): SharedAccelerators["batchUs"] {
+    const { leastUs, times } = this;
+    const known: number[][] = Array.from(leastUs, () => []);
+    return (module, size) => {
+      const sizes = known[module]!;
+      sizes[size] ??= times.togetherUs?.(module, size * count, 0, Number.NaN) ?? size * leastUs[module]!;
+      return sizes[size]!;
+    };
   }
 
   /** Accelerator time of a part, as measured, µs; NaN: not yet, or not there. */
-  private eachUs(module: number): number {
-    return this.committed?.measuredUs[module] ?? Number.NaN;
+  private eachUs(module: number, together: number): number {
+    return this.committed?.eachUs(module, together) ?? Number.NaN;
   }
 }
 
