@@ -399,3 +399,11 @@ describe("a page whose modules share two accelerators: a detection, then 0 to 20
     },
   );
 });
+
+test("branches on the same accelerators: past capacity a request is refused before anything is spent on it, and not one of its branches", () => {
+  const scenario = loadScenario("scenarios/pipelines/shared-branches.yaml", { durationS: 30 });
+  const { bad_rate, invalid_rate } = simulate(scenario, { seed: 1 });
+  const forecast = loadScenario("scenarios/pipelines/shared-branches.yaml", { durationS: 30, budget: "forecast" });
+  expect(invalid_rate).toBeLessThan(0.05);
+  expect(bad_rate).toBeLessThan(simulate(forecast, { seed: 1 }).bad_rate - 0.04);
+});

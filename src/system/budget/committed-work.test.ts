@@ -14,6 +14,7 @@ const SHARED: SharedAccelerators = {
   count: 2,
   partUs: Float64Array.of(100_000, 20_000, 10_000),
   parts: Float64Array.of(1, 10, 1),
+  spends: () => true,
   batchUs: (module, size) => size * SHARED.partUs[module]!,
 };
 const PAGE_US = 100_000 + 10 * 20_000 + 10_000;
@@ -126,6 +127,21 @@ describe("committed work", () => {
     expect(room()).toBe(after);
     for (let time = 0; time < 1000; time++) one(900_000, false);
     expect(room()).toBeGreaterThanOrEqual(before);
+  });
+
+  test("what a lost request took of other accelerators was in vain as well, but not what steps took", () => {
+    const elsewhere = { ...SHARED, partUs: Float64Array.of(0, 20_000, 10_000) };
+    const lessRoom = (spends: boolean): boolean => {
+      const committed = new CommittedWork(PAGES, BEFORE, { ...elsewhere, spends: () => spends });
+      const before = fill(committed, 250_000);
+      for (let request = 0; request < before; request++) {
+        committed.left(request, request * 3, LOOK, 100_000, 0);
+        committed.ended(request, true);
+      }
+      return fill(committed, 250_000) < before;
+    };
+    expect(lessRoom(true)).toBe(true);
+    expect(lessRoom(false)).toBe(false);
   });
 
   test("one loss tells little, however much the request took, and sixty in time give it back", () => {

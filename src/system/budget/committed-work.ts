@@ -31,6 +31,8 @@ export interface SharedAccelerators {
   readonly partUs: Float64Array;
   /** By module that fans out: parts that a request makes in the mean. */
   readonly parts: Float64Array;
+  /** What the module takes is time of accelerators: its own, where it is not on these. */
+  spends(module: number): boolean;
   /** Of a batch of this size by the profile, µs; of more than a batch holds, one after the other. */
   batchUs(module: number, size: number): number;
 }
@@ -41,7 +43,7 @@ interface LiveRequest {
   readonly foreseen: number;
   /** Expected accelerator time of its live parts, and of what they lead to, µs. */
   leftUs: number;
-  /** Accelerator time that it took, µs. */
+  /** Time of any accelerators that it took, µs. */
   spentUs: number;
   /** It was not in time, and that is counted. */
   isLost: boolean;
@@ -173,9 +175,10 @@ export class CommittedWork {
     this.totalUs = Math.max(0, this.totalUs - us);
     const own = this.live.get(request);
     if (own !== undefined) own.leftUs -= us;
-    if (execUs <= 0 || this.shared.partUs[module] === 0) return;
+    if (execUs <= 0 || !this.shared.spends(module)) return;
     const size = this.sizes[part]!;
     if (own !== undefined) own.spentUs += execUs / size;
+    if (this.shared.partUs[module] === 0) return;
     this.seen.ran(module, size, execUs, this.shared.batchUs(module, size), at);
   }
 

@@ -145,6 +145,44 @@ describe("budget: staggered, modules on the same accelerators", () => {
     expect([comes(), comes(), comes(), comes()].map(({ dueBy }) => dueBy > 0)).toEqual([true, true, true, false]);
   });
 
+  it("let in no more than they can do, side by side, too; modules that have theirs to themselves, and steps, let all in", () => {
+    const diamond = new Pipeline([
+      { id: 0, name: "a", pres: [], subs: [1, 2] },
+      { id: 1, name: "b", pres: [0], subs: [3] },
+      { id: 2, name: "c", pres: [0], subs: [3] },
+      { id: 3, name: "d", pres: [1, 2], subs: [] },
+    ]);
+    const letIn = (groups: readonly number[]): number => {
+      const driver: FlowDriver = {
+        submit: () => {},
+        callOff: () => {},
+        partsOf: () => 1,
+        branchOf: () => 0,
+        requestEntered: () => {},
+        requestEnded: () => {},
+      };
+      const flow = new Flow(diamond, driver, 64);
+      const times: ModuleTimes = {
+        leastUs: () => 10_000,
+        groupOf: (module) => groups[module]!,
+        acceleratorsOf: () => 1,
+      };
+      const budgets = new Budgets(diamond, "staggered", times, SLO_US);
+      const dues = Array.from({ length: 40 }, () => {
+        const request = flow.enter(0, 0, SLO_US, 0);
+        flow.settle(0);
+        const due = { dueBy: 0, headStartUs: 0 };
+        budgets.tell(due, flow.partOf(request, 0), flow, 0);
+        return due.dueBy;
+      });
+      return dues.filter((dueBy) => dueBy > 0).length;
+    };
+    // Of 300 ms the last takes 30, and each before it 20 of the accelerator that two of its modules share.
+    expect(letIn([0, 1, 1, 2])).toBe(1 + Math.floor(270 / 20));
+    expect(letIn([0, 1, 2, 3])).toBe(40);
+    expect(letIn([0, -1, -1, 1])).toBe(40);
+  });
+
   it("have each part leave those behind it their time, and rank as they do", () => {
     const parted = new Pipeline([
       { id: 0, name: "find", pres: [], subs: [1] },

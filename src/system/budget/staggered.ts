@@ -1,6 +1,6 @@
 /**
  * The budget rule staggered: what a module keeps for those behind it is what they take when they are full, as profiles say. Where modules share
- * accelerators, later ones go first, and a request is let in only if it can end behind all that is begun (CommittedWork).
+ * accelerators, in turn or side by side, later ones go first, and a request is let in only if it can end behind all that is begun (CommittedWork).
  */
 import type { Board } from "../board.js";
 import type { Flow, Part } from "../flow.js";
@@ -159,21 +159,24 @@ export class Staggered {
     }
   }
 
-  /** Of the groups in which modules follow one another, the one with most to do; null: there is none. */
+  /** Of the groups in which several modules are, the one with most to do; null: there is none. */
   private sharedAccelerators(): SharedAccelerators | null {
     const { leastUs, parts, times } = this;
     const { groupOf } = times;
     if (groupOf === undefined) return null;
     const workIn = (group: number): Float64Array => leastUs.map((us, module) => (groupOf(module) === group ? us : 0));
+    const groups = Array.from(leastUs, (_, module) => groupOf(module));
     let [most, found] = [0, -1];
-    for (const [module, earlier] of this.earlier.entries()) {
-      if (earlier.length === 0) continue;
-      const us = workIn(groupOf(module)).reduce((sum, each) => sum + each, 0);
+    for (const [module, group] of groups.entries()) {
+      // Steps are no accelerators.
+      if (group < 0 || groups.indexOf(group) === groups.lastIndexOf(group)) continue;
+      const us = workIn(group).reduce((sum, each) => sum + each, 0);
       if (us > most) [most, found] = [us, module];
     }
     if (found < 0) return null;
     const count = times.acceleratorsOf?.(found) ?? 1;
-    return { count, partUs: workIn(groupOf(found)), parts, batchUs: this.batchTimes(count) };
+    const spends = (module: number): boolean => groups[module]! >= 0;
+    return { count, partUs: workIn(groups[found]!), parts, spends, batchUs: this.batchTimes(count) };
   }
 
   /** Times of batches by the profiles, each asked for once: of as many requests for each of these accelerators. */
