@@ -3,7 +3,7 @@
  * began. The one table of cause -> error code (and so HTTP status and gRPC code) and reason; docs/errors.md shows it.
  */
 import { DROP_REASONS, type DropReason, FAIL_CAUSES, type FailCause } from "../core/outcome.js";
-import type { ErrorCode } from "../wire/serving-error.js";
+import { type ErrorCode, ServingError } from "../wire/serving-error.js";
 
 export interface Ending {
   readonly code: ErrorCode;
@@ -62,3 +62,15 @@ export type Refusal = keyof typeof REFUSALS;
 
 export const dropEnding = (reason: number): Ending => DROP_ENDINGS[DROP_REASONS[reason]!];
 export const failEnding = (cause: number): Ending => FAIL_ENDINGS[FAIL_CAUSES[cause]!];
+
+/** A folder that has become the other kind of what is served. */
+export const kindError = (
+  name: string,
+  was: "model" | "pipeline",
+  state: string,
+  is: "model" | "pipeline",
+): ServingError =>
+  new ServingError(
+    "invalid-argument",
+    `'${name}': its folder holds a ${is} now, and it is still there as a ${was} (${state}): unload it first`,
+  );

@@ -106,8 +106,7 @@ export class Server implements Gateway {
   /** Starts scheduler and workers and loads the models. Calls for models that are ready are served meanwhile. */
   async start(): Promise<void> {
     await this.driver.start();
-    this.models.scan();
-    this.pipelines.scan();
+    this.scan();
     if (this.options.modelControl === "none") {
       await this.placement?.prepare();
       this.failedLoads = await this.models.loadAll(LOAD_RETRY_MS);
@@ -187,8 +186,7 @@ export class Server implements Gateway {
   }
 
   repositoryIndex(onlyReady: boolean): readonly RepositoryIndexEntry[] {
-    this.models.scan();
-    this.pipelines.scan();
+    this.scan();
     return [...this.models.index(onlyReady), ...this.pipelines.index(onlyReady)];
   }
 
@@ -200,8 +198,24 @@ export class Server implements Gateway {
         "unimplemented",
         `load parameter '${unknown}' is not supported: the repository's files are what is loaded`,
       );
-    if (this.pipelines.isListed(name)) await this.pipelines.load(name, true);
-    else await this.models.load(name);
+    if (this.isPipeline(name)) {
+      this.models.forget(name);
+      await this.pipelines.load(name, true);
+    } else {
+      this.pipelines.forget(name);
+      await this.models.load(name);
+    }
+  }
+
+  /** What its folder is now says what is loaded; where there is none, what it was. */
+  private isPipeline(name: string): boolean {
+    const { pipelines, models } = this;
+    return pipelines.isInRepository(name) || (pipelines.has(name) && !models.isInRepository(name));
+  }
+
+  private scan(): void {
+    this.models.scan((name) => this.pipelines.has(name));
+    this.pipelines.scan((name) => this.models.has(name));
   }
 
   async unload(name: string): Promise<void> {

@@ -7,7 +7,7 @@
 import type { ModelSpec } from "../../config/model.js";
 import { type Clock, pause } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
-import { REFUSALS } from "../endings.js";
+import { kindError, REFUSALS } from "../endings.js";
 import type { ModelStatistics, RepositoryIndexEntry } from "../gateway.js";
 import type { Log } from "../observation/log.js";
 import type { WorkerPool } from "../workers/worker-pool.js";
@@ -77,10 +77,10 @@ export class ModelTable {
     this.clock = clock;
   }
 
-  /** Lists the repository; nothing is loaded. */
-  scan(): void {
+  /** Lists the repository; nothing is loaded. @param isTaken by a pipeline: a name is one of them. */
+  scan(isTaken: (name: string) => boolean): void {
     for (const name of this.source.names())
-      if (!this.entries.has(name))
+      if (!this.entries.has(name) && !isTaken(name))
         this.entries.set(name, { state: "UNAVAILABLE", reason: "not loaded", served: [], gone: Promise.resolve() });
   }
 
@@ -106,6 +106,24 @@ export class ModelTable {
         await pause(this.clock, retryMs * 1000);
       }
     }
+  }
+
+  /** Known, served or not. */
+  has(name: string): boolean {
+    return this.entries.has(name);
+  }
+
+  /** Its folder is a model's now. */
+  isInRepository(name: string): boolean {
+    return this.source.names().includes(name);
+  }
+
+  /** It is a pipeline's name now. @throws ServingError where it is still served. */
+  forget(name: string): void {
+    const entry = this.entries.get(name);
+    if (entry !== undefined && (entry.state !== "UNAVAILABLE" || this.busy.has(name)))
+      throw kindError(name, "model", entry.state, "pipeline");
+    this.entries.delete(name);
   }
 
   /** The model that serves this name, for "" the newest. @throws ServingError not-found or unavailable, naming model and version. */

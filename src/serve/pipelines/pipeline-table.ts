@@ -13,7 +13,7 @@ import { togetherUs } from "../../system/budget/part-work.js";
 import { columnOf } from "../../system/module-states.js";
 import { pause } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
-import { REFUSALS } from "../endings.js";
+import { kindError, REFUSALS } from "../endings.js";
 import type { ModelStatistics, RepositoryIndexEntry } from "../gateway.js";
 import type { ServedModel } from "../models/served-model.js";
 import type { Log } from "../observation/log.js";
@@ -60,19 +60,27 @@ export class PipelineTable implements PipelineView {
     metrics.view = this;
   }
 
-  /** Lists the repository; nothing is loaded. */
-  scan(): void {
+  /** Lists the repository; nothing is loaded. @param isTaken by a model: a name is one of them. */
+  scan(isTaken: (name: string) => boolean): void {
     for (const name of this.source?.pipelines() ?? [])
-      if (!this.entries.has(name)) this.entries.set(name, { state: "UNAVAILABLE", reason: "not loaded", served: null });
+      if (!this.entries.has(name) && !isTaken(name))
+        this.entries.set(name, { state: "UNAVAILABLE", reason: "not loaded", served: null });
   }
 
   has(name: string): boolean {
     return this.entries.has(name);
   }
 
-  /** It is one, known or new. */
-  isListed(name: string): boolean {
-    return this.has(name) || this.source?.isPipeline(name) === true;
+  /** Its folder is a pipeline's now. */
+  isInRepository(name: string): boolean {
+    return this.source?.isPipeline(name) === true;
+  }
+
+  /** It is a model's name now. @throws ServingError where it is still served. */
+  forget(name: string): void {
+    const state = this.entries.get(name)?.state ?? "UNAVAILABLE";
+    if (state !== "UNAVAILABLE") throw kindError(name, "pipeline", state, "model");
+    this.entries.delete(name);
   }
 
   names(): readonly string[] {
