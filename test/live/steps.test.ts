@@ -81,6 +81,7 @@ modules:
           case 14: throw Object.assign(new Error(), { message: 5 });
           case 15: throw { get code() { throw 1; } };
           case 16: return { y: { shape: [1, 1], data: [NaN] } };
+          case 17: { const data = new Float32Array(1); structuredClone(data, { transfer: [data.buffer] }); return { y: { shape: [1, 1], data } }; }
           default: return { y: { shape: x.shape, data: x.data.map((each) => 2 * each) } };
         }
       }`,
@@ -108,6 +109,12 @@ modules:
       [14, "internal", "model-error", /the step failed: 5$/],
       [15, "internal", "model-error", /the step failed: \[object Object\]$/],
       [16, "internal", "model-error", /\(NaN and infinities: return a Float32Array\) for datatype FP32, got NaN$/],
+      [
+        17,
+        "internal",
+        "model-error",
+        /data of output 'y' must have its bytes; its buffer was given away \(transfer, postMessage\)$/,
+      ],
     ];
     for (const [value, code, reason, says] of wrong) {
       // What waits behind it is served by the thread that takes its place.
@@ -347,6 +354,27 @@ modules:
       expect(error).toMatchObject({ code: "resource-exhausted", details: { reason: "queue-full", module: "work" } });
       expect(error!.message).toContain("the step's queue holds its limit of runs: must be at most 1 runs");
     }
+  });
+
+  test("a list with holes fails its request alone: the process goes on with the others", async () => {
+    await serve(
+      `steps: { threads: 2, timeout_ms: 5000 }
+modules:
+  - { id: 0, name: work, step: ./s.mjs, takes: { x: ${FP} }, gives: { all: ${LIST}, y: ${FP}, b: { datatype: BYTES, shape: [-1] } } }
+outputs: { y: { module: work, tensor: y } }
+`,
+      `export default async ({ x }) => {
+        const [which] = x.data;
+        if (which === 0) await new Promise((go) => setTimeout(go, 500));
+        return { y: x, all: which === 1 ? new Array(3) : [], b: { shape: [which === 2 ? 3 : 0], data: which === 2 ? new Array(3) : [] } };
+      };`,
+    );
+    const [good, list, bytes] = await Promise.all([infer([0]), infer([1]), infer([2])]);
+    expect(list!.error!.message).toMatch(/output 'all'\[0\] must be a tensor \{ shape, data \}; was undefined$/);
+    expect(bytes!.error!.message).toMatch(
+      /element 0 of output 'b' must be text or Uint8Array for BYTES; was undefined$/,
+    );
+    expect(answer(good!)).toEqual([0]);
   });
 
   test("is a file of its pipeline's folder, also where links lead", () => {

@@ -54,7 +54,8 @@ function valueFor(value: unknown, spec: EndSpec): TensorOrList {
   const where = `output '${spec.name}'`;
   if (spec.list !== true) return tensorOf(value, spec, where);
   if (!Array.isArray(value)) throw new TypeError(`${where} must be a list of tensors; was ${describe(value)}`);
-  return value.map((item, index) => tensorOf(item, spec, `${where}[${index}]`));
+  // Holes are looked at, too.
+  return Array.from(value, (item: unknown, index) => tensorOf(item, spec, `${where}[${index}]`));
 }
 
 function tensorOf(value: unknown, spec: EndSpec, where: string): Tensor {
@@ -82,15 +83,23 @@ function bytes(elements: unknown, datatype: Datatype, shape: readonly number[], 
     const must = isBits ? `a ${array.name} of the bits` : `an array or ${array.name}`;
     throw new TypeError(`data of ${where} must be ${must} for ${datatype}; was ${describe(elements)}`);
   }
-  return new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
+  return viewOf(elements, `data of ${where}`);
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: ArrayBufferView, what: string): Uint8Array {
+  try {
+    return new Uint8Array(buffer, byteOffset, byteLength);
+  } catch {
+    throw new TypeError(`${what} must have its bytes; its buffer was given away (transfer, postMessage)`);
+  }
 }
 
 function textsOf(elements: unknown, where: string): Uint8Array[] {
   if (!Array.isArray(elements))
     throw new TypeError(`data of ${where} must be an array of text or Uint8Array for BYTES; was ${describe(elements)}`);
-  return elements.map((element: unknown, index) => {
+  return Array.from(elements, (element: unknown, index) => {
     if (typeof element === "string") return Buffer.from(element);
-    if (element instanceof Uint8Array) return element;
+    if (element instanceof Uint8Array) return viewOf(element, `element ${index} of ${where}`);
     throw new TypeError(`element ${index} of ${where} must be text or Uint8Array for BYTES; was ${describe(element)}`);
   });
 }
