@@ -59,6 +59,8 @@ describe("apps of pipelines", () => {
       "pipelines[0].modules[0].branch: must be a list, or name every app of the pipeline (x, y); named x",
     ],
     ["{ x: [0.2, 0.8], y: [1, 0], z: [1, 0] }", undefined, "name every app of the pipeline (x, y); named x, y, z"],
+    ["{ constructor: [1, 0] }", "[{ name: constructor }, { name: y }]", "(constructor, y); named constructor"],
+    ['{ "__proto__": [1, 0] }', undefined, "pipelines[0].modules[0].branch.__proto__: unknown key"],
     ["{ x: [0.2, 0.7], y: [1, 0] }", undefined, "pipelines[0].modules[0].branch.x: must sum up to 1"],
     ["{ x: [0.2, 0.2, 0.6], y: [1, 0] }", undefined, "must have a probability for each of the subs (2); has 3"],
     [
@@ -68,6 +70,12 @@ describe("apps of pipelines", () => {
     ],
   ])("branch %s, apps %s: %s", (branch, apps, message) => {
     expect(() => load(forked(branch, apps))).toThrow(message);
+  });
+
+  it("a branch by apps where there are none: refused, an empty one, too", () => {
+    expect(() => load(forked("{}").replace(/\n +apps: .*/, ""))).toThrow(
+      "branch: must be a list, or name every app of the pipeline (it has none); named none",
+    );
   });
 });
 

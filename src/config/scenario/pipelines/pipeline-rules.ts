@@ -85,7 +85,7 @@ function checkModule(
     const named = Object.keys(branch);
     const unknown = named.filter((app) => !apps.includes(app));
     const missing = apps.filter((app) => !named.includes(app));
-    if (unknown.length > 0 || missing.length > 0)
+    if (named.length === 0 || unknown.length > 0 || missing.length > 0)
       issues.add(
         at("branch"),
         `must be a list, or name every app of the pipeline (${apps.join(", ") || "it has none"}); named ${named.join(", ") || "none"}`,
