@@ -34,6 +34,18 @@ const SCENARIOS: readonly Case[] = [
     ["bad.yaml: ", "alias"],
   ],
   ["nesting without end", `${"[".repeat(100)}${"]".repeat(100)}`, ["at most 64 levels"]],
+  [
+    "a list in a list in a list, in one line",
+    `a: 1\nb:\n  ${"- ".repeat(20_000)}1\n`,
+    ["bad.yaml: must nest at most 64 levels"],
+  ],
+  ["a key that is a list that is a key", `${"? ".repeat(20_000)}1\n`, ["bad.yaml: must nest at most 64 levels"]],
+  [
+    "brackets that are text",
+    `${GOOD}notes: a[[[ # ${"[".repeat(100)}\nmore: |\n  ${"[".repeat(100)}\n`,
+    ["notes: unknown key"],
+  ],
+  ["a prototype key within", `${GOOD}a: [{b: {__proto__: 1}}]\n`, ["bad.yaml:4: a[0].b.__proto__: unknown key"]],
   // Unknown and missing keys.
   ["a misspelt key at the top", `${GOOD}polcy: eager\n`, ["bad.yaml:4: polcy: unknown key; did you mean policy?"]],
   [

@@ -2,12 +2,12 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { isMap, isPair, LineCounter, type Node, parseDocument } from "yaml";
 import { ConfigError, type ConfigIssue, type FieldPath, formatPath } from "./config-error.js";
+import { boundsProblem, DEEP, DEPTH_MAX, type TextBounds } from "./text-bounds.js";
 
 /** A configuration is written by people; anything larger is the wrong file. */
 export const CONFIG_BYTES_MAX = 8 * 1024 * 1024;
 /** Aliases may be expanded this many times in all: enough for shared profiles, too few for an alias bomb. */
 const ALIASES_MAX = 1000;
-const DEPTH_MAX = 64;
 
 export interface Source {
   /** As the user named it; shown in errors. */
@@ -64,7 +64,9 @@ function readAtMost(file: string, bytesMax: number): Buffer {
 }
 
 /** Parses YAML, or JSON when the name ends in `.json`. @throws ConfigError with the line of the syntax error. */
-export function parseSource(text: string, file: string): Source {
+export function parseSource(text: string, file: string, bounds: TextBounds | null = null): Source {
+  const problem = boundsProblem(text, bounds);
+  if (problem !== null) throw refusal(file, problem);
   if (file.endsWith(".json")) refuseYamlInJson(text, file);
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, strict: true });
@@ -83,7 +85,6 @@ export function parseSource(text: string, file: string): Source {
   } catch (error) {
     throw refusal(file, (error as Error).message);
   }
-  refuseDepth(value, file);
 
   const lineAt = (offset: number | undefined) => (offset === undefined ? null : lines.linePos(offset).line);
   const lineOf = (path: FieldPath): number | null => {
@@ -103,7 +104,9 @@ export function parseSource(text: string, file: string): Source {
     }
     return lineOf(path);
   };
-  return { file, value, lineOf, lineOfKey };
+  const source = { file, value, lineOf, lineOfKey };
+  refuseForbidden(source);
+  return source;
 }
 
 /** A source without text: values that came from a program or from the command line. */
@@ -146,11 +149,17 @@ function refuseYamlInJson(text: string, file: string): void {
   }
 }
 
-function refuseDepth(value: unknown, file: string): void {
-  const walk = (inner: unknown, depth: number): void => {
-    if (inner === null || typeof inner !== "object") return;
-    if (depth >= DEPTH_MAX) throw refusal(file, `must nest at most ${DEPTH_MAX} levels deep`);
-    for (const child of Object.values(inner)) walk(child, depth + 1);
+/** Depth that aliases hide, and a key that readers of plain objects would not see. */
+function refuseForbidden(source: Source): void {
+  const issues = new IssueList(source);
+  const walk = (inner: object, path: FieldPath): void => {
+    if (path.length >= DEPTH_MAX) throw refusal(source.file, DEEP);
+    if (Object.hasOwn(inner, "__proto__")) issues.addKey(path, "__proto__", "unknown key: no name may be __proto__");
+    for (const key of Object.keys(inner)) {
+      const child = (inner as Readonly<Record<string, unknown>>)[key];
+      if (child !== null && typeof child === "object") walk(child, [...path, Array.isArray(inner) ? Number(key) : key]);
+    }
   };
-  walk(value, 0);
+  if (source.value !== null && typeof source.value === "object") walk(source.value, []);
+  issues.throwIfAny();
 }

@@ -17,6 +17,8 @@ export const PARTS_MAX = 100_000;
 /** Places that one input may come from. */
 const ENDS_MAX = 16;
 const DEFAULT_ELEMENTS_MAX = 65_536;
+/** 128 keys for each module that there may be. A server that loads it does nothing else meanwhile: a second at most. */
+const TEXT_BOUNDS = { keysMax: 128 * MODULES_MAX, valuesMax: DEFAULT_ELEMENTS_MAX + 256 * MODULES_MAX };
 
 const element = z.union([z.number(), z.boolean(), z.string().max(65_536)]);
 
@@ -38,7 +40,7 @@ const moduleSchema = z.strictObject({
     z.union([end, z.array(end).min(1).max(ENDS_MAX)]),
     "By name of the model's or step's input, where it comes from; of several places, the first that is there. Default: in a " +
       "module that nothing leads to, the request's input of its name; behind one module alone, that module's output of its name.",
-  ).default({}),
+  ).prefault({}),
   defaults: tensors(
     z.strictObject({
       shape: shape.describe("Of the tensor, all extents given."),
@@ -171,7 +173,7 @@ export interface ReadPipeline {
 /** @throws ModelFileError listing every problem as `FILE:LINE: FIELD: what it must be; was VALUE`. */
 export function parsePipelineFile(text: string, file: string): ReadPipeline {
   try {
-    const source = parseSource(text, file);
+    const source = parseSource(text, file, TEXT_BOUNDS);
     const valid = validate(pipelineFileSchema, source);
     const issues = new IssueList(source);
     for (const { module, field, text: problem } of pipelineProblems(moduleSpecs(valid.modules)))
