@@ -175,13 +175,16 @@ function schemaAt(schema: JsonSchema, path: FieldPath): JsonSchema[] {
     const next: JsonSchema[] = [];
     for (const each of here) {
       const child =
-        typeof step === "number" ? each.items : (each.properties?.[step] ?? (each.additionalProperties as JsonSchema));
+        typeof step === "number" ? each.items : (propertyOf(each, step) ?? (each.additionalProperties as JsonSchema));
       if (child !== undefined && typeof child === "object" && !Array.isArray(child)) next.push(...flatten(child));
     }
     here = next;
   }
   return here;
 }
+
+const propertyOf = ({ properties = {} }: JsonSchema, name: string) =>
+  Object.hasOwn(properties, name) ? properties[name] : undefined;
 
 function flatten(schema: JsonSchema): JsonSchema[] {
   return schema.anyOf ? schema.anyOf.flatMap((each) => flatten(each as JsonSchema)) : [schema];

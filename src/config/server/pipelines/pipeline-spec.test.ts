@@ -3,6 +3,7 @@ import { describe, expect, it, test } from "vitest";
 import { pipelineText as pipeline, resolverOf } from "../../../../test/support/pipeline-files.js";
 import { modelSpec, tensorSpec } from "../../../../test/support/specs.js";
 import type { ModelSpec } from "../../model.js";
+import { parsePipelineFile } from "./pipeline-file.js";
 import { REQUEST } from "./served-pipeline.js";
 
 const MODELS: readonly ModelSpec[] = [
@@ -87,7 +88,56 @@ describe("pipelines of a repository", () => {
     ]);
   });
 
+  test.each(["constructor", "toString", "hasOwnProperty"])("a tensor may be called %s", (name) => {
+    const odd = resolverOf([
+      modelSpec({ name: "odd", inputs: [tensorSpec(name, "FP32", [-1])], outputs: [tensorSpec(name, "FP32", [-1])] }),
+    ]);
+    const step = `step: ./s.mjs, takes: { ${name}: { datatype: FP32, shape: [-1] } }, gives: { ${name}: { datatype: FP32, shape: [-1] } }`;
+    const { client, modules, outputs } = odd(
+      pipeline(["{ id: 0, name: odd }", `{ id: 1, name: work, pres: [0], ${step} }`]),
+    );
+    expect(client.inputs.map((input) => input.name)).toEqual([name]);
+    expect(modules[1]!.inputs).toMatchObject([{ name, from: [{ module: 0, tensor: name }] }]);
+    expect(outputs).toMatchObject([{ name, from: [{ module: 1, tensor: name }] }]);
+    // It has no default: another name's is not taken for it.
+    expect(() =>
+      odd(
+        pipeline(
+          ["{ id: 0, name: odd, soft: true, defaults: { x: { shape: [1], value: 0 } } }"],
+          `outputs: { y: { module: odd, tensor: ${name} } }\n`,
+        ),
+      ),
+    ).toThrow(
+      `outputs.y: must not come from a soft module, which may be missing; was 0 (odd), which has no default for '${name}'`,
+    );
+  });
+
+  it("what is too deep, or too much, is refused before it is parsed", () => {
+    const deep = `{"slo_ms":1000,"modules":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
+    expect(() => parsePipelineFile(deep, "p/pipeline.json")).toThrow(
+      "p/pipeline.json: must nest at most 64 levels deep",
+    );
+    const module = (_: unknown, id: number) => `{ id: ${id}, name: m${id}, model: score, pres: [] }`;
+    expect(() => resolve(pipeline(Array.from({ length: 10_000 }, module)))).toThrow(
+      "p/pipeline.yaml: must have at most 8192 keys",
+    );
+    expect(() => resolve(pipeline([DETECT], `steps: [${"1,".repeat(100_000)}]\n`))).toThrow(
+      "p/pipeline.yaml: must have at most 81920 keys and values",
+    );
+    expect(() => resolve(pipeline(Array.from({ length: 65 }, module)))).toThrow("modules: must be at most 64 long");
+  });
+
   test.each<[string, string, string]>([
+    [
+      "a name that no object has",
+      pipeline(["{ id: 0, name: detect, inputs: { __proto__: { tensor: x } } }"]),
+      "p/pipeline.yaml:3: modules[0].inputs.__proto__: unknown key: no name may be __proto__",
+    ],
+    [
+      "an answer by such a name",
+      pipeline([DETECT], "outputs: { __proto__: { module: detect, tensor: boxes } }\n"),
+      "p/pipeline.yaml:4: outputs.__proto__: unknown key",
+    ],
     [
       "a circle",
       pipeline(["{ id: 0, name: detect, pres: [1] }", SCORE]),

@@ -26,11 +26,12 @@ const DATATYPES = [
 
 export const shape = z.array(z.int().min(0).max(EXTENT_MAX)).max(RANK_MAX);
 
-/** Up to TENSORS_MAX of something by name of a tensor. */
+/** Up to TENSORS_MAX of something by name of a tensor, and no other name has anything: there are tensors called `constructor`. */
 export const tensors = <T extends z.ZodType>(each: T, description: string) =>
   z
     .record(tensorName, each)
     .refine((all) => Object.keys(all).length <= TENSORS_MAX, `must be at most ${TENSORS_MAX}`)
+    .overwrite((all) => Object.assign(Object.create(null), all))
     .describe(description);
 
 const given = {

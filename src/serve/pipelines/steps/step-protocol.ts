@@ -62,7 +62,8 @@ export function textOf(thrown: unknown): string {
 /** @returns null: it is no message of a thread. */
 export function readFromThread(said: unknown): FromStepThread | null {
   if (!isRecord(said)) return null;
-  return FIELDS[said.kind as FromStepThread["kind"]]?.(said) === true ? (said as unknown as FromStepThread) : null;
+  const kind = said.kind as FromStepThread["kind"];
+  return Object.hasOwn(FIELDS, kind) && FIELDS[kind](said) ? (said as unknown as FromStepThread) : null;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
