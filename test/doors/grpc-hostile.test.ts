@@ -222,3 +222,24 @@ test("grpc: what is refused before the gateway sees it is counted there", async 
   const reasons = doors.gateway.refusals.slice(before).map(({ error }) => error.details.reason ?? error.code);
   expect(reasons).toEqual(["body-too-large", "invalid-argument"]);
 });
+
+test("grpc: a deadline of weeks is as good as none, and what is no timeout is refused", async () => {
+  await start({});
+  const opened = session();
+  const ask = async (timeout: string): Promise<string> => {
+    const call = open(opened, INFER, { "grpc-timeout": timeout });
+    call.stream.resume();
+    call.stream.end(framed(inferMessage("identity_FP32", fp32(1))));
+    return call.status;
+  };
+  // 24.8 days are the most that a timer takes; 49.7 are 2^32 ms and nothing.
+  for (const timeout of ["99999999H", "1200H", "600H", "596H", "36000M", "2147484S", "10S", "99999999m", "99999999u"])
+    expect(await ask(timeout), timeout).toBe("0");
+  const remaining = doors.gateway.calls.map(({ receivedAt, transportDeadlineAt: at }) =>
+    at === null ? null : Math.round((at - receivedAt) / 60e6),
+  );
+  expect(remaining).toEqual([null, null, null, 596 * 60, null, null, 0, 1667, 2]);
+  for (const timeout of ["-1m", "1e3m", "0x10m", "123456789m", "10", "m", "1 S", "1S, 2S"])
+    expect(await ask(timeout), timeout).toBe("13");
+  await givenBack();
+});

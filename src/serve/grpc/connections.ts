@@ -2,7 +2,13 @@
  * The connections of the gRPC door and the calls that are open on each. Once a second it looks who keeps a call open
  * without sending or reading: that call ends, and the connection too if nothing of it moves.
  */
-import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import { MessagePieces } from "../../wire/infer/message-pieces.js";
 import type { ServingError } from "../../wire/serving-error.js";
@@ -10,6 +16,7 @@ import { Inflations } from "../http/inflation.js";
 import { Admission } from "../requests/admission.js";
 import { Inlet, withPrefix } from "./inlet.js";
 import { MessageGatherer } from "./message-gatherer.js";
+import { boundTimeout } from "./timeout-header.js";
 
 export interface ConnectionLimits {
   /** Open connections; default 16384. Beyond it a connection is closed as it opens. */
@@ -71,6 +78,9 @@ export class Connections {
     const { http2Servers } = server as unknown as { http2Servers: Map<Http2Server, unknown> };
     for (const http2Server of http2Servers.keys()) {
       (http2Server as unknown as { maxConnections: number }).maxConnections = this.limits.connectionsMax ?? 16_384;
+      http2Server.prependListener("stream", (_: ServerHttp2Stream, headers: IncomingHttpHeaders) =>
+        boundTimeout(headers),
+      );
       // After grpc-js's own listener: a stream without a call has been refused, and what it still sends is of no use.
       http2Server.on("stream", (stream: ServerHttp2Stream) => {
         if (!this.inlets.has(stream) && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR);
