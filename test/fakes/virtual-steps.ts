@@ -45,7 +45,8 @@ export class VirtualSteps implements StepPool {
       if (this.isClosed || this.lives[thread] !== life) return;
       if (fate === "throws") this.emit({ kind: "failed", thread, run, code: "internal", message: "thrown" });
       else if (fate === "dies") this.die(thread);
-      else if (fate === "ends-process") this.goAll();
+      else if (fate === "ends-process") this.goAll(RESTART_US);
+      else if (fate === "is-gone") this.goAll(GONE_US);
       else {
         const values = outputs.map(({ name }) => ({ name, value: inputs[0]!.value }));
         this.emit({ kind: "done", thread, run, startedAt, finishedAt, outputs: values });
@@ -73,9 +74,9 @@ export class VirtualSteps implements StepPool {
   }
 
   /** All threads at once. */
-  private goAll(): void {
+  private goAll(us: number): void {
     const threads = [...this.lives.keys()];
-    for (const thread of threads) this.end(thread);
+    for (const thread of threads) this.end(thread, us);
     this.emit({ kind: "gone", threads, message: "the process of the pipeline's steps ended: exit code 1" });
   }
 
@@ -84,10 +85,10 @@ export class VirtualSteps implements StepPool {
   }
 
   /** Another takes its place after a while. */
-  private end(thread: number): void {
+  private end(thread: number, us = RESTART_US): void {
     const life = ++this.lives[thread]!;
     this.freeAt[thread] = 0;
-    this.clock.in(RESTART_US, () => {
+    this.clock.in(us, () => {
       if (!this.isClosed && this.lives[thread] === life) this.emit({ kind: "up", thread });
     });
   }
@@ -97,6 +98,8 @@ export class VirtualSteps implements StepPool {
   }
 }
 
-export type StepFate = "ends" | "throws" | "dies" | "ends-process" | "hangs";
+/** Of what ends the whole process, `is-gone` for seconds. */
+export type StepFate = "ends" | "throws" | "dies" | "ends-process" | "is-gone" | "hangs";
 
 const RESTART_US = 20_000;
+const GONE_US = 3_000_000;

@@ -77,6 +77,22 @@ test("ready says no while the process is started again", async () => {
   expect(await p.world.metric("rubato_pipeline_ready", 'pipeline="p"')).toBe(1);
 });
 
+test("while no thread is there a request ends at its deadline by that, in words of steps", async () => {
+  const p = await new World().start();
+  p.fate = "is-gone";
+  expect((await p.ask())!.message).toContain(`the step's thread ended: ${GONE}`);
+  for (const _ of [1, 2]) {
+    const error = await p.ask();
+    expect(error).toMatchObject({ code: "unavailable", details: { reason: "worker-crashed", module: "judge" } });
+    expect(error!.message).toBe(
+      `pipeline 'p': module 'judge': step './s.mjs': no thread of the pipeline's steps was up in time: ${GONE}`,
+    );
+  }
+  p.fate = "ends";
+  await p.pass(3);
+  expect(await p.ask()).toBeNull();
+});
+
 test("after five ends in a minute requests are refused by the cause, at the entrance; the pipeline is named unavailable", async () => {
   const p = await new World().start();
   await p.ended(5);

@@ -12,6 +12,7 @@ import type { Frame } from "../../../wire/frames.js";
 import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
 import { threadFile } from "../../../wire/thread-file.js";
 import type { Log } from "../../observation/log.js";
+import { RestartPause } from "./restart-pause.js";
 import {
   readFromHost,
   STEP_FD,
@@ -32,10 +33,6 @@ const ANSWER_US = 5_000_000;
 const END_US = 1_000_000;
 /** Beyond what its threads have to load, for the process to come up. */
 const START_US = LOAD_US + 10_000_000;
-/** Pause before the next process: doubles while they end within a minute. */
-const RESTART_MIN_US = 100_000;
-const RESTART_MAX_US = 10_000_000;
-const LASTED_US = 60_000_000;
 /** After the process is gone its pipes should close at once; one that somebody else holds open is not waited for. */
 const CLOSE_WAIT_US = 500_000;
 
@@ -52,7 +49,8 @@ const SENSELESS = "it said what no process of steps says";
 interface Life {
   readonly child: ChildProcess;
   readonly channel: FrameChannel;
-  readonly startedAt: number;
+  /** When its first thread was up; null: none was yet. */
+  upAt: number | null;
   /** Until it must have said something. */
   readonly answer: Alarm;
   /** Why it was ended; "": it was not. */
@@ -74,7 +72,7 @@ export class StepProcess implements StepPool {
   private readonly output: StepOutput;
   /** Null: none is there at the moment. */
   private life: Life | null = null;
-  private restartUs = RESTART_MIN_US;
+  private readonly pause = new RestartPause();
   private emit: (event: StepEvent) => void = () => {};
   /** Of the first process; afterwards nobody waits. */
   private first: { resolve(): void; reject(error: ServingError): void } | null = null;
@@ -164,8 +162,7 @@ export class StepProcess implements StepPool {
     const answer = alarmIn(this.clock, START_US, () => kill(life, "it did not answer"));
     const threads = new Array<number>(this.threads).fill(-1);
     const runs = threads.map((): number[] => []);
-    const startedAt = this.clock.now();
-    const life: Life = { child, channel, startedAt, answer, why: "", loading: -1, threads, runs, gone };
+    const life: Life = { child, channel, upAt: null, answer, why: "", loading: -1, threads, runs, gone };
     this.life = life;
     this.output.follow(child.stdout as Readable, "info");
     this.output.follow(child.stderr as Readable, "warn");
@@ -226,6 +223,7 @@ export class StepProcess implements StepPool {
       kill(life, SENSELESS);
       return;
     }
+    if (isUp) life.upAt ??= this.clock.now();
     if (isUp || kind === "down") {
       threads[thread] = isUp ? number : -1;
       runs[thread] = [];
@@ -248,22 +246,20 @@ export class StepProcess implements StepPool {
     const message = `the process of the pipeline's steps ended: ${life.why || exit}`;
     const threads = [...life.threads.keys()].filter((thread) => life.threads[thread]! >= 0);
     this.emit({ kind: "gone", threads, message });
-    this.restart(life.startedAt, message);
+    this.restart(life.upAt, message);
   }
 
   private none(code: ErrorCode, why: string): void {
     if (this.first === null) {
-      this.restart(this.clock.now(), why);
+      this.restart(null, why);
       return;
     }
     this.first.reject(new ServingError(code, why));
     this.first = null;
   }
 
-  private restart(startedAt: number, because: string): void {
-    const hasLasted = this.clock.now() - startedAt >= LASTED_US;
-    const us = hasLasted ? RESTART_MIN_US : this.restartUs;
-    this.restartUs = Math.min(RESTART_MAX_US, 2 * us);
+  private restart(upAt: number | null, because: string): void {
+    const us = this.pause.after(upAt === null ? 0 : this.clock.now() - upAt);
     this.log.error(
       { pipeline: this.data.pipeline, because, pauseMs: us / 1000 },
       "a process of steps is started again",

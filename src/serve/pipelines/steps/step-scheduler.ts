@@ -10,6 +10,7 @@ import {
   FAIL_CAUSES,
   FAIL_DRAINING,
   FAIL_MODEL_ERROR,
+  FAIL_NO_ACCELERATOR,
   FAIL_WORKER_CRASHED,
   FAIL_WORKER_HUNG,
 } from "../../../core/outcome.js";
@@ -78,6 +79,8 @@ export class StepScheduler {
   private isClosed = false;
   /** Between the end of a process and the first thread of the next. */
   private isGone = false;
+  /** Why a thread ended last. */
+  private lastEnd = "";
 
   constructor(
     { steps: limits }: PipelineSpec,
@@ -218,6 +221,7 @@ export class StepScheduler {
     const { handler } = job;
     job.handler = null;
     if (job.isRunning) handler.onError(this.errorOf(job, LATE_ENDING, "late"));
+    else if (this.scheduler.accelerators.count === 0) handler.onError(this.downError(job));
     else handler.onError(this.errorOf(job, dropEnding(DROP_EXPIRED), DROP_REASONS[DROP_EXPIRED]!));
     if (!job.isRunning) this.giveUp(job);
   }
@@ -264,7 +268,8 @@ export class StepScheduler {
     if (outcome === DROPPED) {
       const full = DROP_REASONS[reason] === "queue-full" ? `: must be at most ${this.queueMax} runs` : "";
       handler.onError(this.errorOf(job, dropEnding(reason), DROP_REASONS[reason]!, full));
-    } else {
+    } else if (reason === FAIL_NO_ACCELERATOR) handler.onError(this.downError(job));
+    else {
       const ending = failEnding(reason);
       const code = reason === FAIL_MODEL_ERROR ? job.failCode : ending.code;
       const text = job.failText === "" ? "" : `: ${job.failText}`;
@@ -272,12 +277,24 @@ export class StepScheduler {
     }
   }
 
-  private errorOf({ step }: Job, { code, text, retryAfter }: Ending, reason: string, more = ""): ServingError {
-    const said = reason === "model-error" ? "the step failed" : (STEP_TEXTS[reason] ?? text);
+  private errorOf(
+    { step }: Job,
+    { code, text, retryAfter }: Ending,
+    reason: string,
+    more = "",
+    said = STEP_TEXTS[reason] ?? text,
+  ): ServingError {
     return new ServingError(code, `step '${this.steps[step]!.reference}': ${said}${more}`, {
       reason,
       ...(retryAfter ? { retryAfterS: 1 } : {}),
     });
+  }
+
+  /** Its time passed while no thread was there. */
+  private downError(job: Job): ServingError {
+    const ending = failEnding(FAIL_WORKER_CRASHED);
+    const reason = FAIL_CAUSES[FAIL_WORKER_CRASHED]!;
+    return this.errorOf(job, ending, reason, `: ${this.lastEnd}`, "no thread of the pipeline's steps was up in time");
   }
 
   private heard(event: StepEvent): void {
@@ -378,6 +395,7 @@ export class StepScheduler {
   ): void {
     const { scheduler } = this;
     const at = this.clock.now();
+    this.lastEnd = message;
     const held = threads.map((thread) => this.held[thread]!.splice(0));
     for (const thread of threads) {
       this.watches[thread]!.clear();
@@ -405,6 +423,7 @@ const UNKNOWN_US = 1000;
 
 /** Where a step's ending reads otherwise than a model's. */
 const STEP_TEXTS: Readonly<Record<string, string>> = {
+  "model-error": "the step failed",
   "worker-hung": "the step hung, and its thread was ended",
   "worker-crashed": "the step's thread ended",
   "queue-full": "the step's queue holds its limit of runs",
