@@ -294,7 +294,7 @@ modules:
     expect(answer(await infer([0]))).toEqual([2]);
     const broken: [string, string][] = [
       ["export const other = 1;", "step './s.mjs' must export a function 'default'; exports other"],
-      ["export default 3;", "step './s.mjs' must export a function 'default'; exports default"],
+      ["export default 3;", "step './s.mjs' must export a function 'default'; exports it as 3"],
       ["throw new Error('not today');", "step './s.mjs' cannot be loaded: not today"],
       ["throw Object.create(null);", "step './s.mjs' cannot be loaded: what was thrown has no text"],
       [
@@ -354,6 +354,34 @@ modules:
       expect(error).toMatchObject({ code: "resource-exhausted", details: { reason: "queue-full", module: "work" } });
       expect(error!.message).toContain("the step's queue holds its limit of runs: must be at most 1 runs");
     }
+  });
+
+  test("that breaks what JavaScript comes with has its thread replaced, and fails no other's run", async () => {
+    const breaks = [
+      "Array.prototype.map = null",
+      "Object.fromEntries = null",
+      "Array.prototype.flatMap = Array.prototype.every = Array.isArray = () => { throw 1; }",
+      "globalThis.Uint8Array = null",
+      "Object.prototype.datatype = 'FP64'",
+    ];
+    await serve(
+      `steps: { threads: 1 }\n${ONE}`,
+      `const breaks = [() => {}, ${breaks.map((each) => `() => { ${each}; }`).join(", ")}];
+      export default ({ x }) => { const { data } = x; breaks[data[0]](); return { y: { shape: [1, 1], data } }; };`,
+    );
+    for (const which of breaks.keys()) {
+      // Whether it is answered itself lies in what it broke.
+      const [, ...others] = await Promise.all([infer([which + 1]), infer([0]), infer([0])]);
+      for (const other of others) expect(answer(other), breaks[which]).toEqual([0]);
+    }
+    expect(answer(await infer([0]))).toEqual([0]);
+  });
+
+  test("a file that breaks it is not loaded", async () => {
+    await serve(ONE, "Array.prototype.map = null; export default ({ x }) => ({ y: x });", "explicit");
+    await expect(fake.server.load("p", {})).rejects.toThrow(
+      "step './s.mjs' cannot be loaded beside others: what JavaScript comes with was changed",
+    );
   });
 
   test("a list with holes fails its request alone: the process goes on with the others", async () => {

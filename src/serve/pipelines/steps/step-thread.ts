@@ -1,9 +1,12 @@
 /** A thread that runs steps, one at a time: their files are loaded once, and what they do wrong is said to the server. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { register } from "node:module";
+import { setImmediate } from "node:timers";
 import { workerData } from "node:worker_threads";
 import { monotonicNow } from "../../../wire/clock/monotonic-clock.js";
+import { describe } from "../../../wire/infer-parameters.js";
 import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
+import { isSound } from "./soundness.js";
 import { type FromStepThread, type StepThreadData, type ToStepThread, textOf } from "./step-protocol.js";
 import { fromStep, movable, type StepTensors, toStep } from "./step-tensors.js";
 
@@ -27,6 +30,11 @@ process.on("exit", () => {
   if (whose !== current || current === NOBODY) say({ kind: "ending", step: whose.step });
 });
 
+/** What is said of a step that leaves its thread unable to run others. */
+const BROKEN = "what JavaScript comes with was changed, and steps cannot be run any more";
+/** From then on nothing is run: the thread ends. */
+let isBroken = false;
+
 /** An error that carries this code says that the request is at fault, not the step. */
 const CLIENTS_FAULT: ErrorCode = "invalid-argument";
 
@@ -46,8 +54,11 @@ async function load(): Promise<Step[]> {
     const exported = exports[name];
     if (typeof exported !== "function")
       throw new Error(
-        `step '${reference}' must export a function '${name}'; exports ${Object.keys(exports).join(", ") || "nothing"}`,
+        `step '${reference}' must export a function '${name}'; exports ${
+          name in exports ? `it as ${describe(exported)}` : Object.keys(exports).join(", ") || "nothing"
+        }`,
       );
+    if (!isSound()) throw new Error(`step '${reference}' cannot be loaded beside others: ${BROKEN}`);
     functions.push(exported as Step);
   }
   return functions;
@@ -55,14 +66,16 @@ async function load(): Promise<Step[]> {
 
 async function execute(functions: readonly Step[], message: ToStepThread): Promise<void> {
   const { run, step, inputs, refused } = message;
+  if (isBroken) return;
   const startedAt = monotonicNow();
   if (refused !== undefined) {
     say({ kind: "failed", run, code: "payload-too-large", message: refused });
     return;
   }
-  current = { step };
+  const mine = { step };
+  current = mine;
   try {
-    const returned = await owner.run(current, () => functions[step]!(toStep(inputs)));
+    const returned = await owner.run(mine, () => functions[step]!(toStep(inputs)));
     const outputs = fromStep(returned, steps[step]!.outputs);
     const { values, buffers } = movable(outputs);
     say({ kind: "done", run, startedAt, finishedAt: monotonicNow(), outputs: values }, buffers);
@@ -70,7 +83,18 @@ async function execute(functions: readonly Step[], message: ToStepThread): Promi
     say({ kind: "failed", run, code: isClients(thrown) ? CLIENTS_FAULT : "internal", message: textOf(thrown) });
   } finally {
     current = NOBODY;
+    if (!isSound()) end(mine);
   }
+}
+
+/** As what the step left behind. */
+function end(whose: Pick<ToStepThread, "step">): void {
+  isBroken = true;
+  owner.run(whose, () =>
+    setImmediate(() => {
+      throw new Error(BROKEN);
+    }),
+  );
 }
 
 /** Looking at what was thrown may throw, too. */
