@@ -54,7 +54,7 @@ export function readTimeoutUs(parameters: Parameters): DurationUs | null {
   if (typeof us !== "number" || !Number.isSafeInteger(us) || us < 0)
     throw new ServingError(
       "invalid-argument",
-      `parameter 'timeout' must be a whole number of microseconds in [0, 2^53), got ${JSON.stringify(value)}`,
+      `parameter 'timeout' must be a whole number of microseconds in [0, 2^53), got ${typeof value === "string" ? JSON.stringify(value) : value}`,
     );
   return us === 0 ? null : (us as DurationUs);
 }

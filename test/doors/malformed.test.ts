@@ -212,6 +212,12 @@ const CASES: Case[] = [
     "identity_FP32",
     body({}, { parameters: { timeout: -5 } }),
   ],
+  [
+    "a timeout that is no number of JavaScript's",
+    "parameter 'timeout' must be a whole number of microseconds in [0, 2^53), got Infinity",
+    "identity_FP32",
+    body({}, { parameters: { timeout: 12345 } }).replace("12345", "1e400"),
+  ],
   ["a timeout in words", 'got "soon"', "identity_FP32", body({}, { parameters: { timeout: "soon" } })],
   [
     "binary_data_output as a string",
