@@ -58,7 +58,7 @@ test("a folder that becomes a pipeline's, and a model's again, is what it is whe
   expect((await fake.infer({ model: "b" })).error).toBeNull();
   await server.unload("b");
   become("pipeline", good.replace("name: a", "name: b"));
-  await expect(server.load("b", {})).rejects.toThrow("must be a model of the repository");
+  await expect(server.load("b", {})).rejects.toThrow("was b: it is a pipeline, and pipelines do not nest");
   expect(states()).toEqual(["a UNAVAILABLE", "b UNAVAILABLE"]);
   become("model");
   await server.load("b", {});

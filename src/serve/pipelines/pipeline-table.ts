@@ -35,6 +35,8 @@ interface Listed {
   served: LivePipeline | null;
 }
 
+/** Of a name that a module has for its model. */
+export const IS_PIPELINE = "it is a pipeline, and pipelines do not nest";
 const IDLE_LOOK_US = 10_000;
 
 export class PipelineTable implements PipelineView {
@@ -147,7 +149,9 @@ export class PipelineTable implements PipelineView {
       const { folder, read } = this.source!.readPipeline(name);
       this.entries.set(name, entry);
       if (withModels) await this.loadModels(read);
-      const spec = resolvePipeline(name, folder, read, (model) => this.modelOf(model));
+      const spec = resolvePipeline(name, folder, read, (model) =>
+        this.isInRepository(model) ? IS_PIPELINE : this.modelOf(model),
+      );
       const served = this.create(spec);
       await served.start();
       const before = entry.served;

@@ -54,6 +54,6 @@ test("what is wrong with a pipeline is said by its name, and keeps nobody else f
   expect(of("on-broken")).toContain(
     "modules[0].model: of module 0 (one) must be a model of the repository that is served; was broken: it cannot be served",
   );
-  expect(of("on-pipeline")).toContain("was p: there is no such model");
+  expect(of("on-pipeline")).toContain("was p: it is a pipeline, and pipelines do not nest");
   expect(of("misnamed")).toContain("misnamed/pipeline.yml: must be named pipeline.yaml; it is not read");
 });

@@ -11,6 +11,7 @@ import type { PipelineSpec } from "../../config/server/pipelines/served-pipeline
 import { SERVER_CONFIG_NAME } from "../../config/server/server.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { type HostLimits, hostProblem } from "../models/host-limits.js";
+import { IS_PIPELINE } from "../pipelines/pipeline-table.js";
 import { isFolder } from "./model-location.js";
 import { CONFIG_NAMES, type ReaderOptions, readVersions, rightName } from "./model-reader.js";
 import { versionFolders } from "./model-versions.js";
@@ -61,10 +62,13 @@ export function readRepository(folder: string, options: RepositoryOptions = {}):
       errors.push({ name, version: "", message: (error as Error).message });
     }
   }
-  const modelOf = (name: string): ModelSpec | string =>
-    models.findLast((spec) => spec.name === name) ??
-    (names.includes(name) ? "it cannot be served" : "there is no such model");
-  for (const name of pipelineNames(folder, options.modelsMax)) {
+  const pipelinesNamed = pipelineNames(folder, options.modelsMax);
+  const modelOf = (name: string): ModelSpec | string => {
+    if (pipelinesNamed.includes(name)) return IS_PIPELINE;
+    const why = names.includes(name) ? "it cannot be served" : "there is no such model";
+    return models.findLast((spec) => spec.name === name) ?? why;
+  };
+  for (const name of pipelinesNamed) {
     try {
       const { folder: own, read } = readPipelineFile(folder, name);
       pipelines.push(resolvePipeline(name, own, read, modelOf));
