@@ -124,7 +124,7 @@ export class ModuleRuns implements ModuleTimes {
     const inputs = inputsOf(spec, open, frame);
     if (spec.step !== null) {
       checkStepInputs(spec.step, inputs);
-      return this.steps!.enter(this.stepOf[module]!, inputs, open.deadline, due, {
+      return this.steps!.enter(this.stepOf[module]!, inputs, open.call.receivedAt, open.deadline, due, {
         onReply: (outputs, startedAt) => handler.onDone(outputs, startedAt, 1),
         onError: (error) => handler.onError(error),
       });

@@ -20,7 +20,7 @@ import { timeUs } from "../../../core/time.js";
 import { LIVE_DEFAULTS, type LiveQueueSpec, livePolicy, liveWindow } from "../../../policies/live.js";
 import type { PartDue } from "../../../system/budget/part-due.js";
 import type { Alarm, Clock } from "../../../wire/clock/clock.js";
-import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
+import { type ErrorCode, type ErrorDetails, ServingError } from "../../../wire/serving-error.js";
 import { dropEnding, type Ending, failEnding, LATE_ENDING } from "../../endings.js";
 import { DeadlineTimers } from "../../requests/deadline-timers.js";
 import { Slots } from "../../requests/slots.js";
@@ -37,6 +37,8 @@ export interface StepHandler {
 interface Job {
   readonly step: number;
   readonly inputs: readonly NamedValue[];
+  /** When its request was received. */
+  readonly askedAt: number;
   readonly deadline: number;
   /** Null: it has been told. */
   handler: StepHandler | null;
@@ -101,7 +103,7 @@ export class StepScheduler {
       livePolicy(),
       {
         dispatch: (batch, thread, at) => this.dispatch(batch, thread, at),
-        end: (request, outcome, reason) => this.ended(request, outcome, reason),
+        end: (request, outcome, reason, _execStartAt, _at, lateByUs) => this.ended(request, outcome, reason, lateByUs),
         batchEnded: () => {},
         preempt: (batch) => violated(`run ${batch}: steps are not preempted`),
       },
@@ -173,6 +175,7 @@ export class StepScheduler {
   enter(
     step: number,
     inputs: readonly NamedValue[],
+    askedAt: number,
     deadline: number,
     { dueBy, headStartUs }: PartDue,
     handler: StepHandler,
@@ -181,6 +184,7 @@ export class StepScheduler {
     const job: Job = {
       step,
       inputs,
+      askedAt,
       deadline,
       handler,
       request: -1,
@@ -253,7 +257,7 @@ export class StepScheduler {
     this.pool.run(thread, { run: batch, step: job.step, inputs: job.inputs });
   }
 
-  private ended(request: RequestHandle, outcome: number, reason: number): void {
+  private ended(request: RequestHandle, outcome: number, reason: number, lateByUs: number): void {
     const slot = this.scheduler.requests.tag[request]!;
     const job = this.jobs.get(slot)!;
     this.timers.clear(slot);
@@ -263,7 +267,8 @@ export class StepScheduler {
     if (handler === null) return;
     if (outcome === DROPPED) {
       const full = DROP_REASONS[reason] === "queue-full" ? `: must be at most ${this.queueMax} runs` : "";
-      handler.onError(this.errorOf(job, dropEnding(reason), DROP_REASONS[reason]!, full));
+      const estimateUs = lateByUs === 0 ? {} : { estimateUs: Math.ceil(job.deadline + lateByUs - job.askedAt) };
+      handler.onError(this.errorOf(job, dropEnding(reason), DROP_REASONS[reason]!, full, estimateUs));
     } else {
       const ending = failEnding(reason);
       const code = reason === FAIL_MODEL_ERROR ? job.failCode : ending.code;
@@ -272,10 +277,17 @@ export class StepScheduler {
     }
   }
 
-  private errorOf({ step }: Job, { code, text, retryAfter }: Ending, reason: string, more = ""): ServingError {
+  private errorOf(
+    { step }: Job,
+    { code, text, retryAfter }: Ending,
+    reason: string,
+    more = "",
+    estimate: Pick<ErrorDetails, "estimateUs"> = {},
+  ): ServingError {
     const said = reason === "model-error" ? "the step failed" : (STEP_TEXTS[reason] ?? text);
     return new ServingError(code, `step '${this.steps[step]!.reference}': ${said}${more}`, {
       reason,
+      ...estimate,
       ...(retryAfter ? { retryAfterS: 1 } : {}),
     });
   }
