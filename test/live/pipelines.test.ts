@@ -294,9 +294,16 @@ modules:
     expect(fake.server.modelReady("p", "")).toBe(true);
     await fake.server.unload("c");
     expect(fake.server.modelReady("p", "")).toBe(false);
+    // The index says the same, and who is missing.
+    const why = "model 'c': the model is not loaded: unloaded";
+    expect(fake.server.modelFault("p", "")).toBe(why);
+    const row = (onlyReady: boolean) => fake.server.repositoryIndex(onlyReady).filter(({ name }) => name === "p");
+    expect(row(false)).toEqual([{ name: "p", version: "1", state: "UNAVAILABLE", reason: why }]);
+    expect(row(true)).toEqual([]);
     const gone = await fake.infer({ model: "p" });
     expect(gone.error).toMatchObject({ code: "unavailable", details: { module: "right", reason: "unloaded" } });
     await fake.server.load("c", {});
+    expect(row(true)).toHaveLength(1);
     const last = fake.infer({ model: "p" });
     await sleep(5);
     const stopped = fake.server.stop(1000, 0, async () => {});

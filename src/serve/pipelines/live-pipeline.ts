@@ -130,13 +130,9 @@ export class LivePipeline implements FlowDriver {
     return this.bytes.bytes;
   }
 
-  /** All its models are there, and its steps. */
-  get isReady(): boolean {
-    return this.runs.isReady && this.fault === "";
-  }
-  /** Why requests are refused; "": they are not. */
+  /** Why not every request can be answered: a model is not there, or its steps are not; "": all can. */
   get fault(): string {
-    return this.health.fault;
+    return this.health.fault || this.runs.missing;
   }
   /** That not even a lone request can be in time; "": it can. */
   get warning(): string {

@@ -8,6 +8,7 @@ import type { Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Datatype } from "../../wire/tensors/tensor.js";
 import { bytesFromJson } from "../../wire/tensors/tensor-json.js";
+import { REFUSALS } from "../endings.js";
 import type { InferCall } from "../gateway.js";
 import type { ModelTable } from "../models/model-table.js";
 import type { Entry } from "../requests/entry.js";
@@ -71,14 +72,20 @@ export class ModuleRuns implements ModuleTimes {
     await this.steps?.close();
   }
 
-  /** All its models are there, and the process of its steps. */
-  get isReady(): boolean {
-    const { models } = this.host;
-    if (this.steps?.isUp === false) return false;
+  /** Which of its models are not there, or that the process of its steps is not; "": all are. */
+  get missing(): string {
+    const models = new Set(this.modules.flatMap(({ model, step }) => (step === null ? model : [])));
+    const why = [...models].map((model) => this.missingModel(model));
+    if (this.steps?.isUp === false) why.push("the process of its steps is being started");
+    return why.filter((each) => each !== "").join("; ");
+  }
+
+  private missingModel(model: string): string {
     try {
-      return this.modules.every(({ model, step }) => step !== null || !models.serving(model, "").isLeaving);
-    } catch {
-      return false;
+      const { isLeaving } = this.host.models.serving(model, "");
+      return isLeaving ? `model '${model}': ${REFUSALS.unloading.text}` : "";
+    } catch (error) {
+      return ServingError.from(error).message;
     }
   }
 
