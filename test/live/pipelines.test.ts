@@ -206,9 +206,12 @@ outputs: { l: { module: left, tensor: y }, r: { module: right, tensor: y } }
     // The second waits in c behind the first.
     const [first, second] = await Promise.all([fake.infer({ model: "p" }), fake.infer({ model: "p" })]);
     for (const { error, afterMs } of [first, second]) {
-      expect(error).toMatchObject({ code: "invalid-argument", details: { module: "left", reason: "model-error" } });
+      expect(error).toMatchObject({
+        code: "invalid-argument",
+        details: { module: "left", reason: "invalid-argument" },
+      });
       expect(error!.message).toMatch(
-        /^pipeline 'p': module 'left': model 'b': the model failed: no such row \(deadline 2000000 us, estimate /,
+        /^pipeline 'p': module 'left': model 'b': the model refused the request's values: no such row \(deadline 2000000 us, estimate /,
       );
       expect(error!.details.deadlineUs).toBe(2_000_000);
       expect(afterMs).toBeLessThan(300);

@@ -1,5 +1,4 @@
 import type { PipelineSpec, ServedModule, StepSpec } from "../../config/server/pipelines/served-pipeline.js";
-import { FAIL_CAUSES, FAIL_MODEL_ERROR } from "../../core/outcome.js";
 import { timeUs } from "../../core/time.js";
 import type { ModuleTimes } from "../../system/budget/module-times.js";
 import type { PartDue } from "../../system/budget/part-due.js";
@@ -199,7 +198,7 @@ function checkStepInputs({ reference, inputs }: StepSpec, values: readonly Named
         throw new ServingError(
           "invalid-argument",
           `input '${spec.name}' of step '${reference}' must be ${spec.datatype} [${spec.shape}]; was ${datatype} [${shape}]`,
-          { reason: FAIL_CAUSES[FAIL_MODEL_ERROR]! },
+          { reason: "invalid-argument" },
         );
     }
   }

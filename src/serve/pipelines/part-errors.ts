@@ -11,12 +11,12 @@ import {
   LATE,
 } from "../../core/outcome.js";
 import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
-import { dropEnding, failEnding, LATE_ENDING } from "../endings.js";
+import { dropEnding, failEnding, LATE_ENDING, SERVED_CAUSES, servedCause } from "../endings.js";
 import type { OpenRequest } from "./open-request.js";
 
 /** What a module's data does wrong, in its place. */
 export const moduleFault = (text: string, code: ErrorCode = "internal"): ServingError =>
-  new ServingError(code, text, { reason: FAIL_CAUSES[FAIL_MODEL_ERROR]! });
+  new ServingError(code, text, { reason: SERVED_CAUSES[servedCause(FAIL_MODEL_ERROR, code)]! });
 
 export function drainingError(): ServingError {
   const { code, text } = failEnding(FAIL_DRAINING);

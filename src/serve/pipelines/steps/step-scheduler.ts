@@ -7,7 +7,6 @@ import {
   DROP_EXPIRED,
   DROP_REASONS,
   DROPPED,
-  FAIL_CAUSES,
   FAIL_DRAINING,
   FAIL_MODEL_ERROR,
   FAIL_WORKER_CRASHED,
@@ -21,7 +20,7 @@ import { LIVE_DEFAULTS, type LiveQueueSpec, livePolicy, liveWindow } from "../..
 import type { PartDue } from "../../../system/budget/part-due.js";
 import type { Alarm, Clock } from "../../../wire/clock/clock.js";
 import { type ErrorCode, type ErrorDetails, ServingError } from "../../../wire/serving-error.js";
-import { dropEnding, type Ending, failEnding, LATE_ENDING } from "../../endings.js";
+import { dropEnding, type Ending, failEnding, LATE_ENDING, SERVED_CAUSES, servedCause } from "../../endings.js";
 import { DeadlineTimers } from "../../requests/deadline-timers.js";
 import { Slots } from "../../requests/slots.js";
 import type { StepHealth } from "./step-health.js";
@@ -270,10 +269,11 @@ export class StepScheduler {
       const estimateUs = lateByUs === 0 ? {} : { estimateUs: Math.ceil(job.deadline + lateByUs - job.askedAt) };
       handler.onError(this.errorOf(job, dropEnding(reason), DROP_REASONS[reason]!, full, estimateUs));
     } else {
-      const ending = failEnding(reason);
+      const cause = servedCause(reason, job.failCode);
+      const ending = failEnding(cause);
       const code = reason === FAIL_MODEL_ERROR ? job.failCode : ending.code;
       const text = job.failText === "" ? "" : `: ${job.failText}`;
-      handler.onError(this.errorOf(job, { ...ending, code }, FAIL_CAUSES[reason]!, text));
+      handler.onError(this.errorOf(job, { ...ending, code }, SERVED_CAUSES[cause]!, text));
     }
   }
 
@@ -284,7 +284,7 @@ export class StepScheduler {
     more = "",
     estimate: Pick<ErrorDetails, "estimateUs"> = {},
   ): ServingError {
-    const said = reason === "model-error" ? "the step failed" : (STEP_TEXTS[reason] ?? text);
+    const said = STEP_TEXTS[reason] ?? text;
     return new ServingError(code, `step '${this.steps[step]!.reference}': ${said}${more}`, {
       reason,
       ...estimate,
@@ -417,6 +417,8 @@ const UNKNOWN_US = 1000;
 
 /** Where a step's ending reads otherwise than a model's. */
 const STEP_TEXTS: Readonly<Record<string, string>> = {
+  "model-error": "the step failed",
+  "invalid-argument": "the step refused the request",
   "worker-hung": "the step hung, and its thread was ended",
   "worker-crashed": "the step's thread ended",
   "queue-full": "the step's queue holds its limit of runs",
