@@ -117,8 +117,26 @@ const patient = (share) => ({
   createArbiter: (core) => new RankArbiter(core, { idleDispatch: false }),
 });
 
-const file = process.argv[2] ?? fileURLToPath(new URL("../scenarios/overload.yaml", import.meta.url));
-const scenario = loadScenario(file);
+const HELP = `usage: node examples/own-policy.mjs [scenario.yaml]
+
+Serves a scenario (default: scenarios/overload.yaml) under two policies of the example's own and two that are there, in
+virtual time, and prints how its requests ended. No server is needed.`;
+
+const [first] = process.argv.slice(2);
+if (first?.startsWith("-")) {
+  const isHelp = first === "--help" || first === "-h";
+  console[isHelp ? "log" : "error"](isHelp ? HELP : `${first}: it must be --help or a scenario`);
+  process.exit(isHelp ? 0 : 2);
+}
+const file = first ?? fileURLToPath(new URL("../scenarios/overload.yaml", import.meta.url));
+let scenario;
+try {
+  scenario = loadScenario(file);
+} catch (error) {
+  // What is wrong with a file is said with file, line and field.
+  console.error(error.message);
+  process.exit(2);
+}
 console.log("policy        finished    late  dropped  mean batch");
 for (const policy of [patient(0.2), patient(0.5), deferred(), eager()]) {
   const report = simulate(scenario, { policy });

@@ -5,7 +5,7 @@
  */
 import { availableParallelism } from "node:os";
 import path from "node:path";
-import { ConfigError } from "../config/config-error.js";
+import { ConfigError, type ConfigIssue } from "../config/config-error.js";
 import type { ExpandedScenario } from "../config/scenario/expand-scenario.js";
 import { groupsOf, loadScenarioFrom, scenarioSchema, totalRate } from "../config/scenario/scenario.js";
 import { MODEL_FILE_BYTES_MAX, ModelFileError, modelFileSchema, parseModelFile } from "../config/server/model-file.js";
@@ -28,6 +28,7 @@ export interface FileKind {
 }
 
 export const SERVER_KIND = "server configuration";
+export const PIPELINE_KIND = "pipeline";
 
 export const FILE_KINDS: readonly FileKind[] = [
   {
@@ -59,11 +60,12 @@ export const FILE_KINDS: readonly FileKind[] = [
     },
   },
   {
-    name: "pipeline",
+    name: PIPELINE_KIND,
     keys: Object.keys(pipelineFileSchema.shape),
     check: ({ file }) => {
       const { slo_ms, modules, budget } = fileFrom(file, parsePipelineFile).file;
-      return `SLO ${formatNumber(slo_ms)} ms, ${plural(modules.length, "module")}, budget ${budget}`;
+      const rule = typeof budget === "string" ? budget : budget.rule;
+      return `SLO ${formatNumber(slo_ms)} ms, ${plural(modules.length, "module")}, budget ${rule}`;
     },
   },
 ];
@@ -104,13 +106,17 @@ function fileFrom<T>(file: string, parse: (text: string, file: string) => T): T 
     return parse(readText(file, MODEL_FILE_BYTES_MAX), file);
   } catch (error) {
     if (!(error instanceof ModelFileError)) throw error;
-    const issues = error.problems.map((problem) => ({
-      line: null,
-      field: "",
-      message: problem.startsWith(`${file}: `) ? problem.slice(file.length + 2) : problem,
-    }));
-    throw new ConfigError(file, issues);
+    throw new ConfigError(
+      file,
+      error.problems.map((problem) => issueOf(problem, file)),
+    );
   }
+}
+
+function issueOf(problem: string, file: string): ConfigIssue {
+  const rest = problem.startsWith(`${file}:`) ? /^(?::(\d+))?: (.*)$/s.exec(problem.slice(file.length)) : null;
+  if (rest === null) return { line: null, field: "", message: problem };
+  return { line: rest[1] === undefined ? null : Number(rest[1]), field: "", message: rest[2]! };
 }
 
 function describePlacement(placement: PlacementConfig | null): string {

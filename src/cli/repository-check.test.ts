@@ -302,3 +302,109 @@ test("what a pipeline's step imports and Node would not find is a problem of the
     },
   ]);
 });
+
+describe("a pipeline before it is served", () => {
+  const STEPS = "export function double({ x }) {\n  return { y: x };\n}\nexport { double as other };\n";
+  const io = "takes: { x: { datatype: FP32, shape: [1, 3] } }, gives: { y: { datatype: FP32, shape: [1, 3] } }";
+  const file = (more = "", step = "./s.mjs#double", modelName = "m") =>
+    `slo_ms: 100\n${more}modules:\n  - { id: 0, name: a, step: "${step}", ${io} }\n  - { id: 1, name: b, model: ${modelName}, pres: [0], inputs: { x: { module: a, tensor: y } } }\n`;
+  const check = (content: string, steps = STEPS) => {
+    put("m/1/model.onnx", plain);
+    put("p/s.mjs", steps);
+    return put("p/pipeline.yaml", content);
+  };
+
+  test("its file alone is held against the repository that it lies in, and says so", async () => {
+    const target = check(file());
+    const { code, stdout } = await rubato("check", target);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`models and steps as in ${root}`);
+    // What it does is in its graph.
+    expect(stdout).toContain("a (step), a -> b");
+    check(file("", "./s.mjs#double", "n"));
+    const wrong = await rubato("check", target);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining(`${target}:4: modules[1].model: `)]);
+  });
+
+  test("outside a repository it says what was not looked at", async () => {
+    const { code, stdout } = await rubato("check", put("alone/p/pipeline.yaml", file()));
+    expect(code).toBe(0);
+    expect(stdout).toContain("models and steps were not looked at");
+  });
+
+  test.each([
+    [
+      "an export that is not there",
+      file("", "./s.mjs#doubel"),
+      STEPS,
+      "s.mjs: p: step ./s.mjs#doubel: the file has no export 'doubel'; exports double, other; did you mean double?",
+    ],
+    ["no default export", file("", "./s.mjs"), STEPS, "the file has no export 'default'"],
+    [
+      "a step file that cannot be parsed",
+      file(),
+      "export function double( {\n  return = 4;\n}\n",
+      "s.mjs:2: p: step file: SyntaxError: ",
+    ],
+    [
+      "a step file that is not there",
+      file("", "./t.mjs#double"),
+      STEPS,
+      "must be a file in the pipeline's folder; there is no ./t.mjs; did you mean ./s.mjs?",
+    ],
+    ["a misspelt model", file("", "./s.mjs#double", "mm"), STEPS, "there is no such model; did you mean m?"],
+    ["a misspelt rule", file("budget: stagered\n"), STEPS, "budget: must be share or "],
+    ["the rule meant", file("budget: stagered\n"), STEPS, 'was "stagered"; did you mean staggered?'],
+    [
+      "an option that says nothing",
+      file("budget: { rule: staggered, lambda: 0.2 }\n"),
+      STEPS,
+      "pipeline.yaml:2: budget.lambda: goes only with rule forecast; staggered does not look at it",
+    ],
+    [
+      "an element beyond the rows that come",
+      file().replace("inputs: { x", "subs: [2, 3], branch: { tensor: y, element: 3, above: 1 }, inputs: { x") +
+        ["c", "d"].map((name, index) => `  - { id: ${index + 2}, name: ${name}, model: m, pres: [1] }\n`).join("") +
+        "outputs: { y: [{ module: c, tensor: y }, { module: d, tensor: y }] }\n",
+      STEPS,
+      "modules[1].branch.element: of module 1 (b) must be below the 3 elements of output 'y': FP32 [1,3]; was 3",
+    ],
+  ])("%s", async (_, content, steps, text) => {
+    check(content, steps);
+    const { code, stderr } = await rubato("check", root);
+    expect(stderr).toContain(text);
+    expect(code).toBe(2);
+    // A file that is named is there.
+    const [named] = /^\S+?\.(?:yaml|mjs)(?=:)/.exec(stderr.replace(/^rubato: /, "")) ?? [];
+    expect(named).toBe(path.join(root, "p", path.basename(named!)));
+  });
+
+  test("an element in use, exports under any name, and a position that is a fraction", async () => {
+    const branching = file().replace("inputs: { x", "subs: [2, 3], branch: { tensor: y, element: 2 }, inputs: { x");
+    const ends = ["c", "d"]
+      .map(
+        (name, index) =>
+          `  - { id: ${index + 2}, name: ${name}, model: m, pres: [1], inputs: { x: { module: b, tensor: y } } }\n`,
+      )
+      .join("");
+    check(
+      `${branching}${ends}outputs: { y: [{ module: c, tensor: y }, { module: d, tensor: y }] }\n`,
+      "const double = 1;\nexport const { other } = {}, [double2] = [];\nexport { double };\n",
+    );
+    const { code, stdout, stderr } = await rubato("check", root);
+    expect(stderr).toMatch(/^warning: p: module b branches by output 'y' as a position/);
+    expect(stdout).toContain("b (branch: c | d)");
+    expect(code).toBe(0);
+  });
+
+  test("its folder is called a pipeline; a scenario it is not", async () => {
+    const target = check(file());
+    const folder = path.dirname(target);
+    expect((await rubato("check", folder)).stderr).toContain(`${folder}: is a pipeline, not a repository`);
+    const { code, stderr } = await rubato("simulate", target);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("is a pipeline to be served, and no scenario: rubato check and rubato serve take it"),
+    ]);
+  });
+});

@@ -1,13 +1,14 @@
 /** A model repository before it is served: what loading would say of each model, and what was understood. */
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { ConfigError, type ConfigIssue } from "../config/config-error.js";
 import type { ModelSpec, TensorSpec } from "../config/model.js";
-import type { PipelineSpec } from "../config/server/pipelines/served-pipeline.js";
+import type { PipelineSpec, ServedModule } from "../config/server/pipelines/served-pipeline.js";
 import type { ServerConfig } from "../config/server/server.js";
 import { hostLimits, sloProblem } from "../serve/models/host-limits.js";
-import { missingImports } from "../serve/pipelines/step-imports.js";
 import { checkRepository, type Repository, readRepository, servedBy } from "../serve/repository/repository.js";
 import { ServingError } from "../wire/serving-error.js";
+import { positionWarnings, stepProblems } from "./pipeline-check.js";
 import { formatNumber } from "./table.js";
 
 /** One version of a model in words. */
@@ -34,46 +35,63 @@ export interface PipelineWords {
   readonly budget: string;
 }
 
+/** Of one pipeline of a repository, with the models that it runs. @throws as `checkModels`. */
+export function checkPipeline(folder: string, name: string, server: ServerConfig | null): CheckedRepository {
+  const { pipelines, errors } = repositoryOf(folder, server);
+  return checked(folder, {
+    models: [],
+    pipelines: pipelines.filter(({ client }) => client.name === name),
+    errors: errors.filter((error) => error.name === name),
+    strays: [],
+  });
+}
+
 export interface CheckedRepository {
   readonly models: readonly ModelWords[];
   readonly pipelines: readonly PipelineWords[];
   /** What is asked for and not done, a sentence each. */
   readonly warnings: readonly string[];
-  readonly problems: readonly ConfigIssue[];
+  readonly problems: readonly LocatedIssue[];
 }
+
+/** @property file that it is in, where that is known. */
+export type LocatedIssue = ConfigIssue & { readonly file?: string };
 
 /**
  * @param server whose groups and scheduler are to serve it; null: only the files are looked at.
  * @throws ConfigError: it is no repository.
  */
 export function checkModels(folder: string, server: ServerConfig | null): CheckedRepository {
-  const { models, pipelines, errors, strays } = repositoryOf(folder, server);
+  return checked(folder, repositoryOf(folder, server));
+}
+
+function checked(folder: string, { models, pipelines, errors, strays }: Read): CheckedRepository {
   return {
     models: models.map(wordsOf),
     pipelines: pipelines.map(pipelineWordsOf),
-    warnings: [...strays, ...new Set(models.flatMap((spec) => [...(spec.warnings ?? []), ...tooTight(spec)]))],
+    warnings: [
+      ...strays,
+      ...new Set(models.flatMap((spec) => [...(spec.warnings ?? []), ...tooTight(spec)])),
+      ...pipelines.flatMap(positionWarnings),
+    ],
     problems: [
-      ...errors.flatMap(({ name, message }) =>
-        message.split("\n").map((line) => ({ line: null, field: name, message: line })),
-      ),
-      ...pipelines.flatMap(importProblems),
+      ...errors.flatMap(({ name, message }) => message.split("\n").map((line) => located(folder, name, line))),
+      ...pipelines.flatMap(stepProblems),
     ],
   };
 }
 
-/** What its steps import and Node would not find when they are loaded: once for each file. */
-function importProblems({ client: { name, folder }, modules }: PipelineSpec): ConfigIssue[] {
-  const files = new Set(modules.flatMap(({ step }) => (step === null ? [] : step.file)));
-  return [...files].flatMap((file) =>
-    missingImports(path.join(folder, file)).map((specifier) => ({
-      line: null,
-      field: name,
-      message: `step ${file} must import what is there; '${specifier}' is neither beside it nor in a node_modules from its folder upwards`,
-    })),
-  );
+/** Where a line of the message begins with a file of the repository, that file, so that it can be gone to. */
+function located(folder: string, name: string, text: string): LocatedIssue {
+  const [, file, line, message] = /^(\S+\.(?:yaml|json|pbtxt))(?::(\d+))?: (.*)$/.exec(text) ?? [];
+  if (file === undefined || message === undefined || !existsSync(path.join(folder, file)))
+    return { line: null, field: name, message: text };
+  return { file: path.join(folder, file), line: line === undefined ? null : Number(line), field: "", message };
 }
 
-function repositoryOf(folder: string, server: ServerConfig | null): Repository & { strays: readonly string[] } {
+type Read = Repository & { readonly strays: readonly string[] };
+
+function repositoryOf(folder: string, server: ServerConfig | null): Read {
   try {
     const strays = checkRepository(folder, server?.modelControl === "explicit");
     return { ...readRepository(folder, server === null ? {} : servedBy(hostLimits(server))), strays };
@@ -104,14 +122,31 @@ function wordsOf(spec: ModelSpec): ModelWords {
   };
 }
 
+/** What a module does beside running a model: `step`, `fan-out`, `join`, `soft`, and where it branches to. */
+function titleOf({ name, step, fansOut, joins, isSoft, branches, subs }: ServedModule, nameOf: NameOf): string {
+  const marks = [
+    ...(step === null ? [] : ["step"]),
+    ...(fansOut === true ? ["fan-out"] : []),
+    ...(joins === true ? ["join"] : []),
+    ...(isSoft === true ? ["soft"] : []),
+    ...(branches === true ? [`branch: ${subs.map(nameOf).join(" | ")}`] : []),
+  ];
+  return marks.length === 0 ? name : `${name} (${marks.join(", ")})`;
+}
+
+type NameOf = (id: number) => string;
+
 function pipelineWordsOf({ client, modules, budget }: PipelineSpec): PipelineWords {
-  const nameOf = (id: number): string => modules.find((module) => module.id === id)!.name;
+  const nameOf: NameOf = (id) => modules.find((module) => module.id === id)!.name;
   const tensors = (specs: readonly TensorSpec[]): string =>
     specs.map(({ name, datatype, shape }) => `${name} ${datatype} [${shape}]`).join(", ");
   return {
     pipeline: client.name,
     modules: modules
-      .map(({ name, pres }) => (pres.length === 0 ? name : `${pres.map(nameOf).join(" + ")} -> ${name}`))
+      .map((module) => {
+        const title = titleOf(module, nameOf);
+        return module.pres.length === 0 ? title : `${module.pres.map(nameOf).join(" + ")} -> ${title}`;
+      })
       .join(", "),
     inputs: tensors(client.inputs),
     outputs: tensors(client.outputs),

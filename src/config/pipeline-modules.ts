@@ -1,7 +1,13 @@
 /** What modules of a pipeline say of themselves, in a scenario and in a model repository alike (PARD: name, id, pres, subs). */
 import { z } from "zod";
 import { EXECUTIONS, JOINS, WAYS } from "../system/ahead/ahead.js";
-import { BUDGET_DEFAULTS, BUDGET_RULES, type BudgetSpec, ESTIMATES } from "../system/budget/budget-spec.js";
+import {
+  BUDGET_DEFAULTS,
+  BUDGET_RULES,
+  type BudgetRule,
+  type BudgetSpec,
+  ESTIMATES,
+} from "../system/budget/budget-spec.js";
 import { MODULES_MAX, type ModuleSpec } from "../system/pipeline.js";
 import { nameSchema } from "./scenario/name.js";
 
@@ -102,6 +108,29 @@ export const budgetField = z
       "and waits (PARD); durations: all but their executions; split: a fixed part of the SLO, by planned times; worst: the same by the longest times " +
       "lately; overload: the deadline, with a part refused at and before a module whose queueing is too long.",
   );
+
+/** Rules that an option says something of; of the others, all. */
+const RULES_OF: Readonly<Record<string, readonly BudgetRule[]>> = {
+  lambda: ["forecast"],
+  executions: ["forecast"],
+  ways: ["forecast"],
+  joins: ["forecast"],
+  estimates: ["forecast"],
+  alpha: ["overload"],
+  threshold_ms: ["overload"],
+};
+
+/** Options beside a rule that they say nothing of. @param written as the file has it, before defaults. */
+export function idleOptions(written: unknown): { readonly key: string; readonly text: string }[] {
+  if (written === null || typeof written !== "object") return [];
+  const { rule: own, ...options } = written as { rule?: BudgetRule } & Record<string, unknown>;
+  return Object.keys(options).flatMap((key) => {
+    const rules = RULES_OF[key];
+    return own === undefined || rules === undefined || rules.includes(own)
+      ? []
+      : { key, text: `goes only with rule ${rules.join(", ")}; ${own} does not look at it` };
+  });
+}
 
 /** As a file writes it, defaults filled in. */
 export type WrittenBudget = z.output<typeof budgetField>;

@@ -67,7 +67,11 @@ class Translator {
     const bound = this.#bound(issue, path);
     const at = [...this.#base, ...path];
     if (value === undefined) this.#issues.add(at, `is required: ${bound}`);
-    else this.#issues.add(at, `${bound}; was ${formatValue(value)}${suggestion(issue, value)}`);
+    else
+      this.#issues.add(
+        at,
+        `${bound}; was ${formatValue(value)}${suggestion(issue, value) || this.#wordOf(issue, path, value)}`,
+      );
   }
 
   #unknownKey(path: FieldPath, key: string): void {
@@ -108,6 +112,14 @@ class Translator {
       default:
         return issue.message;
     }
+  }
+
+  /** The nearest of the words that one of several ways to write it allows. */
+  #wordOf(issue: ZodIssue, path: FieldPath, value: unknown): string {
+    if (issue.code !== "invalid_union" || typeof value !== "string") return "";
+    const words = schemaAt(this.#jsonSchema(), path).flatMap((schema) => (schema.enum ?? []).map(String));
+    const near = nearest(value, words);
+    return near === null ? "" : `; did you mean ${near}?`;
   }
 
   /** Zod calls a whole number a number until it sees a fraction. */

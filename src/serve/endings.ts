@@ -2,7 +2,7 @@
  * What the client is told for each way a request can end without an answer, and each way it is refused before it
  * began. The one table of cause -> error code (and so HTTP status and gRPC code) and reason; docs/errors.md shows it.
  */
-import { DROP_REASONS, type DropReason, FAIL_CAUSES, type FailCause } from "../core/outcome.js";
+import { DROP_REASONS, type DropReason, FAIL_CAUSES, FAIL_MODEL_ERROR } from "../core/outcome.js";
 import { type ErrorCode, ServingError } from "../wire/serving-error.js";
 
 export interface Ending {
@@ -30,7 +30,11 @@ export const DROP_ENDINGS: Readonly<Record<DropReason, Ending>> = {
 
 export const LATE_ENDING: Ending = deadline("the deadline passed while the request was executing");
 
-export const FAIL_ENDINGS: Readonly<Record<FailCause, Ending>> = {
+/** Why a request failed, as its client and metrics are told: the core's causes, and what only shows in what a model or step says. */
+export const SERVED_CAUSES = [...FAIL_CAUSES, "invalid-argument"] as const;
+export type ServedCause = (typeof SERVED_CAUSES)[number];
+
+export const FAIL_ENDINGS: Readonly<Record<ServedCause, Ending>> = {
   "worker-crashed": unavailable("the worker that ran the request ended"),
   "worker-hung": unavailable("the worker that ran the request hung and was ended"),
   "model-error": { code: "internal", retryAfter: false, text: "the model failed" },
@@ -38,6 +42,11 @@ export const FAIL_ENDINGS: Readonly<Record<FailCause, Ending>> = {
   draining: unavailable("the server is shutting down"),
   internal: { code: "internal", retryAfter: false, text: "internal error" },
   "task-deleted": { code: "not-found", retryAfter: false, text: "the request's task was deleted while it waited" },
+  "invalid-argument": {
+    code: "invalid-argument",
+    retryAfter: false,
+    text: "the model refused the request's values",
+  },
 };
 
 /** Refused before it was a request: counted apart, since it has not arrived. */
@@ -61,7 +70,12 @@ export const REFUSALS = {
 export type Refusal = keyof typeof REFUSALS;
 
 export const dropEnding = (reason: number): Ending => DROP_ENDINGS[DROP_REASONS[reason]!];
-export const failEnding = (cause: number): Ending => FAIL_ENDINGS[FAIL_CAUSES[cause]!];
+/** @param cause of SERVED_CAUSES. */
+export const failEnding = (cause: number): Ending => FAIL_ENDINGS[SERVED_CAUSES[cause]!];
+
+/** What the core knows as a model's error is the client's where the model or step says so. @returns of SERVED_CAUSES. */
+export const servedCause = (cause: number, code: ErrorCode): number =>
+  cause === FAIL_MODEL_ERROR && code === "invalid-argument" ? FAIL_CAUSES.length : cause;
 
 /** A folder that has become the other kind of what is served. */
 export const kindError = (

@@ -161,6 +161,8 @@ export interface Gateway {
   /** Throws ServingError not-found, naming the model or version. */
   model(name: string, version: string): ModelSpec;
   modelReady(name: string, version: string): boolean;
+  /** Why it is not ready; "": it is. Throws as `model`. */
+  modelFault(name: string, version: string): string;
   /** null or "" = all models. */
   statistics(name: string | null, version: string): readonly ModelStatistics[];
   repositoryIndex(onlyReady: boolean): readonly RepositoryIndexEntry[];

@@ -4,7 +4,7 @@ import { type Clock, pause, systemClock } from "../wire/clock/clock.js";
 import { ServingError } from "../wire/serving-error.js";
 import { TaskKeeper } from "./elastic/task-keeper.js";
 import { ServedTasks } from "./elastic/task-registry.js";
-import type { Refusal } from "./endings.js";
+import { REFUSALS, type Refusal } from "./endings.js";
 import type {
   Gateway,
   InferCall,
@@ -168,13 +168,16 @@ export class Server implements Gateway {
   }
 
   modelReady(name: string, version: string): boolean {
+    return this.modelFault(name, version) === "";
+  }
+
+  modelFault(name: string, version: string): string {
     try {
-      const isServed = this.pipelines.has(name)
-        ? this.pipelines.serving(name, version).isReady
-        : !this.models.serving(name, version).isLeaving;
-      return isServed && this.phase !== "closing" && this.phase !== "closed";
+      if (this.phase === "closing" || this.phase === "closed") return REFUSALS.draining.text;
+      if (this.pipelines.has(name)) return this.pipelines.serving(name, version).fault;
+      return this.models.serving(name, version).isLeaving ? REFUSALS.unloading.text : "";
     } catch (error) {
-      if (error instanceof ServingError && error.code === "unavailable") return false;
+      if (error instanceof ServingError && error.code === "unavailable") return error.message;
       throw error;
     }
   }

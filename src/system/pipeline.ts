@@ -48,6 +48,8 @@ export function pipelineProblems(modules: readonly ModuleSpec[]): PipelineProble
       });
     else names.set(name, module);
   }
+  // Whom the others mean by it nobody can say.
+  if (problems.some(({ field }) => field === "id")) return problems;
   for (const [module, spec] of modules.entries()) {
     for (const [field, back] of [
       ["pres", "subs"],

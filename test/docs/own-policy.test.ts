@@ -1,5 +1,5 @@
 /** examples/own-policy.mjs as a user runs it: a policy object given to `simulate`, made of what the library exports. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 
@@ -43,4 +43,15 @@ describe("a policy written outside of the library", () => {
     const { finished, dropped } = rowsOf("scenarios/faults/stall.yaml").get("patient 0.5")!;
     expect(finished).toBeGreaterThan(8 * dropped);
   });
+});
+
+test.each([
+  [["--help"], 0, "usage: node examples/own-policy.mjs [scenario.yaml]"],
+  [["--hlep"], 2, "--hlep: it must be --help or a scenario"],
+  [["none.yaml"], 2, "none.yaml: no such file"],
+])("asked wrongly or for help it says so: %s", (args, code, text) => {
+  const program = path.join(root, "examples/own-policy.mjs");
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: "utf8" });
+  expect([status, `${stdout}${stderr}`]).toEqual([code, expect.stringContaining(text)]);
+  expect(stderr).not.toContain("    at ");
 });

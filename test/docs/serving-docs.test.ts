@@ -5,8 +5,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { DROP_REASONS, FAIL_CAUSES } from "../../src/core/outcome.js";
-import { DROP_ENDINGS, type Ending, FAIL_ENDINGS, LATE_ENDING, REFUSALS } from "../../src/serve/endings.js";
+import { DROP_REASONS } from "../../src/core/outcome.js";
+import {
+  DROP_ENDINGS,
+  type Ending,
+  FAIL_ENDINGS,
+  LATE_ENDING,
+  REFUSALS,
+  SERVED_CAUSES,
+} from "../../src/serve/endings.js";
 import { Metrics } from "../../src/serve/observation/metrics.js";
 import { INFER_LIMIT_MEANINGS, INFER_LIMITS } from "../../src/wire/infer-limits.js";
 import { ERROR_CODES } from "../../src/wire/serving-error.js";
@@ -58,7 +65,7 @@ describe("documents of the server", () => {
       "|---|---|---|---|---|---|---|",
       ...DROP_REASONS.map((reason) => row("dropped", reason, counter("dropped", reason), DROP_ENDINGS[reason])),
       row("late", "late", counter("late", ""), LATE_ENDING),
-      ...FAIL_CAUSES.map((cause) => row("failed", cause, counter("failed", cause), FAIL_ENDINGS[cause])),
+      ...SERVED_CAUSES.map((cause) => row("failed", cause, counter("failed", cause), FAIL_ENDINGS[cause])),
       ...Object.entries(REFUSALS).map(([reason, ending]) =>
         row("refused", reason, `\`rubato_requests_refused_total{reason="${reason}"}\``, ending),
       ),

@@ -195,8 +195,12 @@ export class FakeGateway implements Gateway {
   }
 
   modelReady(name: string, version: string): boolean {
+    return this.modelFault(name, version) === "";
+  }
+
+  modelFault(name: string, version: string): string {
     this.model(name, version);
-    return this.ready;
+    return this.ready ? "" : "the server is shutting down";
   }
 
   statistics(name: string | null, version: string): readonly ModelStatistics[] {

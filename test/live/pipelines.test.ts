@@ -206,9 +206,12 @@ outputs: { l: { module: left, tensor: y }, r: { module: right, tensor: y } }
     // The second waits in c behind the first.
     const [first, second] = await Promise.all([fake.infer({ model: "p" }), fake.infer({ model: "p" })]);
     for (const { error, afterMs } of [first, second]) {
-      expect(error).toMatchObject({ code: "invalid-argument", details: { module: "left", reason: "model-error" } });
+      expect(error).toMatchObject({
+        code: "invalid-argument",
+        details: { module: "left", reason: "invalid-argument" },
+      });
       expect(error!.message).toMatch(
-        /^pipeline 'p': module 'left': model 'b': the model failed: no such row \(deadline 2000000 us, estimate /,
+        /^pipeline 'p': module 'left': model 'b': the model refused the request's values: no such row \(deadline 2000000 us, estimate /,
       );
       expect(error!.details.deadlineUs).toBe(2_000_000);
       expect(afterMs).toBeLessThan(300);
@@ -294,9 +297,16 @@ modules:
     expect(fake.server.modelReady("p", "")).toBe(true);
     await fake.server.unload("c");
     expect(fake.server.modelReady("p", "")).toBe(false);
+    // The index says the same, and who is missing.
+    const why = "model 'c': the model is not loaded: unloaded";
+    expect(fake.server.modelFault("p", "")).toBe(why);
+    const row = (onlyReady: boolean) => fake.server.repositoryIndex(onlyReady).filter(({ name }) => name === "p");
+    expect(row(false)).toEqual([{ name: "p", version: "1", state: "UNAVAILABLE", reason: why }]);
+    expect(row(true)).toEqual([]);
     const gone = await fake.infer({ model: "p" });
     expect(gone.error).toMatchObject({ code: "unavailable", details: { module: "right", reason: "unloaded" } });
     await fake.server.load("c", {});
+    expect(row(true)).toHaveLength(1);
     const last = fake.infer({ model: "p" });
     await sleep(5);
     const stopped = fake.server.stop(1000, 0, async () => {});

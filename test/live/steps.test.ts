@@ -89,7 +89,7 @@ modules:
     expect(answer(await infer([20, 21]))).toEqual([40, 42]);
     const wrong: [number, string, string, RegExp][] = [
       [1, "internal", "model-error", /the step failed: no such page$/],
-      [2, "invalid-argument", "model-error", /the step failed: not an image$/],
+      [2, "invalid-argument", "invalid-argument", /the step refused the request: not an image$/],
       [3, "unavailable", "worker-hung", /the step hung, .*: took more than 1000 ms \(steps\.timeout_ms\)$/],
       [4, "unavailable", "worker-hung", /took more than 1000 ms/],
       [5, "unavailable", "worker-crashed", /the step's thread ended: needed more than 32 MiB \(steps\.memory_mb\)$/],
@@ -126,6 +126,11 @@ modules:
     }
     expect(await parts("work", "failed")).toBe(wrong.length);
     expect(await parts("work", "finished")).toBe(wrong.length + 1);
+    // What truly failed is counted apart from what clients got wrong.
+    for (const reason of ["model-error", "invalid-argument"])
+      expect(await fake.metric("rubato_pipeline_requests_total", [`reason="${reason}"`])).toBe(
+        wrong.filter(([, , why]) => why === reason).length,
+      );
     const exits = (cause: string) =>
       fake.metric("rubato_pipeline_step_exits_total", ['pipeline="p"', `cause="${cause}"`]);
     const ended = (cause: string) => wrong.filter(([, , reason]) => reason === cause).length;
@@ -506,7 +511,7 @@ modules:
     ]);
     expect((await infer([3, 4, 5])).error).toMatchObject({
       code: "invalid-argument",
-      details: { module: "each", reason: "model-error" },
+      details: { module: "each", reason: "invalid-argument" },
     });
   });
 

@@ -103,7 +103,7 @@ describe("workers that fail (D15)", { retry: 2 }, () => {
         : null;
     const ends = await Promise.all([1, 2, 13, 4].map((value) => fake.infer({ value })));
     expect(ends.map(({ reply }) => reply !== null)).toEqual([true, true, false, true]);
-    expect(ends[2]!.error).toMatchObject({ code: "invalid-argument", details: { reason: "model-error" } });
+    expect(ends[2]!.error).toMatchObject({ code: "invalid-argument", details: { reason: "invalid-argument" } });
     expect(ends[2]!.error?.message).toContain("Got invalid dimensions");
   });
 

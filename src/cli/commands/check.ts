@@ -6,10 +6,11 @@ import { ConfigError, type ConfigIssue } from "../../config/config-error.js";
 import { dataDirOf } from "../../config/scenario/traces.js";
 import { SERVER_CONFIG_NAME, type ServerConfig } from "../../config/server/server.js";
 import { readSource } from "../../config/source.js";
-import { isModel, looksLikeRepository } from "../../serve/repository/repository.js";
-import { type CheckSettings, fileKindOf, plural, SERVER_KIND, unknownKind } from "../file-kinds.js";
+import { PIPELINE_NAMES } from "../../serve/repository/pipeline-reader.js";
+import { isModel, looksLikeRepository, modelNames } from "../../serve/repository/repository.js";
+import { type CheckSettings, fileKindOf, PIPELINE_KIND, plural, SERVER_KIND, unknownKind } from "../file-kinds.js";
 import { type Output, writeJson } from "../output.js";
-import { checkModels, type ModelWords, type PipelineWords } from "../repository-check.js";
+import { checkModels, checkPipeline, type ModelWords, type PipelineWords } from "../repository-check.js";
 import { CONFIG_OPTION, serverConfigOf } from "../server-config.js";
 import { renderTable } from "../table.js";
 
@@ -104,7 +105,7 @@ export function checkTarget(target: string, settings: CheckSettings, server: () 
     }
     if (target.endsWith(".onnx")) return { checked: [checkFolder(target, server)], skipped: [] };
     const checked = checkFile(target, settings) ?? failed(target, null, unknownKind(readSource(target)));
-    return { checked: [checked, ...modelsOf(checked)], skipped: [] };
+    return { checked: [inRepository(checked, server), ...modelsOf(checked)], skipped: [] };
   }
   if (isModel(target) || looksLikeRepository(target)) return { checked: [checkFolder(target, server)], skipped: [] };
   const { files, repositories } = contentsOf(target);
@@ -131,6 +132,30 @@ function modelsOf({ file, kind, ok }: Checked): readonly Checked[] {
   if (kind !== SERVER_KIND || !ok) return [];
   const config = serverConfigOf({ config: file });
   return existsSync(config.modelsDir) ? [checkFolder(config.modelsDir, () => config)] : [];
+}
+
+/** A pipeline's file alone says nothing of models and steps: it is held against the repository that it lies in. */
+function inRepository(checked: Checked, server: () => ServerConfig): Checked {
+  const { file, kind, ok, summary } = checked;
+  if (kind !== PIPELINE_KIND || !ok) return checked;
+  const own = path.dirname(path.resolve(file));
+  const repository = path.dirname(own);
+  const name = path.basename(own);
+  try {
+    if (
+      path.basename(file) !== PIPELINE_NAMES.find((each) => each === path.basename(file)) ||
+      modelNames(repository).length === 0
+    ) {
+      const unseen = `models and steps were not looked at, as no model lies beside ${own}; in a repository, rubato check REPOSITORY does`;
+      return { ...checked, summary: `${summary}; ${unseen}` };
+    }
+    const { pipelines, warnings, problems } = checkPipeline(repository, name, server());
+    if (problems.length === 0)
+      return { ...checked, summary: `${summary}; models and steps as in ${repository}`, pipelines, warnings };
+    return { ...checked, ok: false, summary: null, problems: problems.map((each) => ({ file, ...each })) };
+  } catch (error) {
+    return failed(file, kind, error);
+  }
 }
 
 function checkFolder(folder: string, server: () => ServerConfig): Checked {

@@ -1,5 +1,6 @@
 /** Scenarios: read, checked, expanded. See docs/configuration.md for every key. */
 import path from "node:path";
+import { ConfigError } from "../config-error.js";
 import type { WrittenBudget } from "../pipeline-modules.js";
 import { mergePolicyOptions, type PolicyOptions, resolvePolicy } from "../policy-options.js";
 import { IssueList, parseSource, readSource, type Source } from "../source.js";
@@ -61,9 +62,18 @@ export function loadScenario(file: string, overrides: ScenarioOverrides = {}): E
 }
 
 export function loadScenarioFrom(source: Source, overrides: ScenarioOverrides = {}): ExpandedScenario {
+  refusePipeline(source);
   const scenario = override(scenarioFrom(source), overrides);
   const expanded = expandScenario(scenario, readScenarioData(scenario, source.file, overrides.dataDir ?? null), source);
   return overrides.rateRps === undefined ? expanded : withRate(expanded, overrides.rateRps);
+}
+
+/** A served pipeline's file has modules where a scenario has pipelines with modules. */
+function refusePipeline({ file, value }: Source): void {
+  if (value === null || typeof value !== "object" || !("modules" in value) || "arrivals" in value) return;
+  const message =
+    "is a pipeline to be served, and no scenario: rubato check and rubato serve take it; to simulate it, write it under pipelines of a scenario (docs/pipelines.md)";
+  throw new ConfigError(file, [{ line: null, field: "", message }]);
 }
 
 function readScenarioData(scenario: Scenario, file: string, dataDir: string | null): ScenarioData {

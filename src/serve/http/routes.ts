@@ -159,8 +159,9 @@ function getModel(gateway: Gateway, path: ModelPath, request: FastifyRequest, re
     case "config":
       return modelConfigJson(gateway.model(path.name, path.version), gateway.scaling());
     case "ready": {
-      const ready = gateway.modelReady(path.name, path.version);
-      return health(reply, ready, { name: path.name, ready }, `model '${path.name}' is not ready`);
+      const fault = gateway.modelFault(path.name, path.version);
+      const ready = fault === "";
+      return health(reply, ready, { name: path.name, ready }, `model '${path.name}' is not ready: ${fault}`);
     }
     case "infer":
       return refuseMethod(request, reply, ["POST"]);

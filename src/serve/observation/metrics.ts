@@ -1,7 +1,8 @@
 /** Every metric of the server. docs/metrics.md lists them in the same order; a test keeps the two together. */
-import { CLOSE_REASONS, DROP_REASONS, FAIL_CAUSES } from "../../core/outcome.js";
+import { CLOSE_REASONS, DROP_REASONS } from "../../core/outcome.js";
 import { PREDICTION_QUANTILES } from "../../measure/prediction.js";
 import { SCALE_REASONS, type ScaleAdvice } from "../../scaling/advisor.js";
+import { SERVED_CAUSES } from "../endings.js";
 import type { MetricsFormat } from "../gateway.js";
 import type { GroupScaling } from "../group-scaling.js";
 import { type ElasticCells, ElasticMetrics } from "./elastic-metrics.js";
@@ -329,7 +330,7 @@ export class Metrics {
       finished: outcome("finished"),
       late: outcome("late"),
       dropped: DROP_REASONS.map((reason) => outcome("dropped", reason)),
-      failed: FAIL_CAUSES.map((cause) => outcome("failed", cause)),
+      failed: SERVED_CAUSES.map((cause) => outcome("failed", cause)),
       appsBeyondLimit: this.appsBeyondLimit.cell({ model }),
       closed: CLOSE_REASONS.map((reason) => this.closed.cell({ model, reason })),
       batchesFinished: this.ended.cell({ model, outcome: "finished" }),

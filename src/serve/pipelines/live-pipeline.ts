@@ -13,7 +13,7 @@ import {
 } from "../../core/outcome.js";
 import { RequestClasses } from "../../system/ahead/request-classes.js";
 import { Budgets } from "../../system/budget/budget.js";
-import type { ModuleTimes } from "../../system/budget/module-times.js";
+import { type ModuleTimes, timeOfAllUs } from "../../system/budget/module-times.js";
 import { Flow, type FlowDriver, type FlowRequest, type Part, REFUSED } from "../../system/flow.js";
 import { ModuleStates } from "../../system/module-states.js";
 import { Pipeline } from "../../system/pipeline.js";
@@ -32,16 +32,8 @@ import { partCount, partsFault, wayOf } from "./data-ways.js";
 import { HeldBytes } from "./held-bytes.js";
 import { defaultsOf, ModuleRuns, type RunHost } from "./module-runs.js";
 import { OpenRequest } from "./open-request.js";
-import {
-  budgetError,
-  codesOf,
-  drainingError,
-  fullError,
-  lateError,
-  moduleError,
-  moduleFault,
-  partsError,
-} from "./part-errors.js";
+import { codesOf, drainingError, fullError, lateError, moduleError, moduleFault } from "./part-errors.js";
+import { type PartBudget, partError, partsError } from "./part-needs.js";
 import { isList } from "./part-tensors.js";
 import { StepHealth } from "./steps/step-health.js";
 import { StepLosses } from "./steps/step-losses.js";
@@ -66,6 +58,7 @@ export class LivePipeline implements FlowDriver {
   readonly states: ModuleStates;
   private readonly host: PipelineHost;
   private readonly cells: PipelineCells;
+  private readonly pipeline: Pipeline;
   private readonly flow: Flow;
   private readonly budgets: Budgets;
   private readonly runs: ModuleRuns;
@@ -95,6 +88,7 @@ export class LivePipeline implements FlowDriver {
   constructor(spec: PipelineSpec, times: ModuleTimes, cells: PipelineCells, host: PipelineHost) {
     const pipeline = new Pipeline(spec.modules);
     this.spec = spec;
+    this.pipeline = pipeline;
     this.host = host;
     this.cells = cells;
     const hasParts = spec.modules.some(({ fanOut }) => fanOut.length > 0);
@@ -136,13 +130,9 @@ export class LivePipeline implements FlowDriver {
     return this.bytes.bytes;
   }
 
-  /** All its models are there, and its steps. */
-  get isReady(): boolean {
-    return this.runs.isReady && this.fault === "";
-  }
-  /** Why requests are refused; "": they are not. */
+  /** Why not every request can be answered: a model is not there, or its steps are not; "": all can. */
   get fault(): string {
-    return this.health.fault;
+    return this.health.fault || this.runs.missing;
   }
   /** That not even a lone request can be in time; "": it can. */
   get warning(): string {
@@ -256,7 +246,6 @@ export class LivePipeline implements FlowDriver {
     if (this.spec.modules[module]!.fanOut.length > 0) open.began(frame, module);
     this.cancels[part] = undefined;
     this.states.came(module, at);
-    const { deadline } = open;
     const due = { dueBy: 0, headStartUs: 0 };
     this.budgets.tell(due, part, flow, at);
     const { dueBy } = due;
@@ -264,23 +253,39 @@ export class LivePipeline implements FlowDriver {
       if (this.host.isDraining) throw drainingError();
       this.cancels[part] = this.runs.enter(module, open, frame, at, due, {
         onDone: (outputs, startedAt, size) => this.partDone(part, open, outputs, startedAt, size, at),
-        onError: (error) => this.partFailed(part, open, this.budgetErrorOf(error, module, at, dueBy, deadline), at),
+        onError: (error) => this.partFailed(part, open, this.withNeeds(error, part, open, at, dueBy), at),
       });
     } catch (error) {
-      this.partFailed(part, open, this.budgetErrorOf(ServingError.from(error), module, at, dueBy, deadline), at);
+      this.partFailed(part, open, this.withNeeds(ServingError.from(error), part, open, at, dueBy), at);
     }
   }
 
-  private budgetErrorOf(
-    error: ServingError,
-    module: number,
-    cameAt: number,
-    dueBy: number,
-    deadline: number,
-  ): ServingError {
-    const { rule } = this.spec.budget;
-    const leastUs = this.runs.leastUs(module);
-    return budgetError(error, { rule, cameAt, dueBy, deadline, leastUs }, this.host.clock.now());
+  /** @param dueBy what the part was told to reach when it came. */
+  private withNeeds(error: ServingError, part: Part, open: OpenRequest, cameAt: number, dueBy: number): ServingError {
+    const { budgets, flow, runs } = this;
+    const { deadline } = open;
+    const askedAt = open.call.receivedAt;
+    const { rule } = budgets.spec;
+    const module = flow.moduleOf(part);
+    const frame = flow.frameOf(part);
+    // Its siblings came with it, and the request needs the last of them.
+    const together = this.spec.modules[module]!.fanOut.length === 0 ? 1 : flow.togetherOf(frame);
+    const allUs = timeOfAllUs(runs, module, together, runs.leastUs(module));
+    const dueWith = (other: number): number => budgets.dueBy(module, cameAt, other, askedAt, frame, flow);
+    const budget: PartBudget = {
+      rule,
+      askedAt,
+      cameAt,
+      dueBy,
+      deadline,
+      leastUs: runs.leastUs(module),
+      allUs,
+      leastAfterUs: this.pipeline.longest("subs", (each) => runs.leastUs(each))[module]!,
+      // There chance decides who is let in, and nothing else.
+      dueWith: rule === "overload" ? (other) => other : dueWith,
+      entryUs: budgets.entryUs(module),
+    };
+    return partError(error, budget, this.host.clock.now());
   }
 
   private partDone(
@@ -362,7 +367,9 @@ export class LivePipeline implements FlowDriver {
 
   goesOn(request: FlowRequest, module: number, parts: number, at: number): boolean {
     if (this.budgets.goesOn(request, module, parts, at)) return true;
-    this.open[request]!.cause = partsError(this.spec.budget.rule, parts);
+    const open = this.open[request]!;
+    const takesUs = at + this.budgets.partsUs(request, module, parts) - open.call.receivedAt;
+    open.cause = partsError(this.spec.budget.rule, parts, takesUs);
     return false;
   }
 

@@ -1,5 +1,4 @@
 import type { PipelineSpec, ServedModule, StepSpec } from "../../config/server/pipelines/served-pipeline.js";
-import { FAIL_CAUSES, FAIL_MODEL_ERROR } from "../../core/outcome.js";
 import { timeUs } from "../../core/time.js";
 import type { ModuleTimes } from "../../system/budget/module-times.js";
 import type { PartDue } from "../../system/budget/part-due.js";
@@ -8,6 +7,7 @@ import type { Clock } from "../../wire/clock/clock.js";
 import { ServingError } from "../../wire/serving-error.js";
 import type { Datatype } from "../../wire/tensors/tensor.js";
 import { bytesFromJson } from "../../wire/tensors/tensor-json.js";
+import { REFUSALS } from "../endings.js";
 import type { InferCall } from "../gateway.js";
 import type { ModelTable } from "../models/model-table.js";
 import type { Entry } from "../requests/entry.js";
@@ -71,14 +71,20 @@ export class ModuleRuns implements ModuleTimes {
     await this.steps?.close();
   }
 
-  /** All its models are there, and the process of its steps. */
-  get isReady(): boolean {
-    const { models } = this.host;
-    if (this.steps?.isUp === false) return false;
+  /** Which of its models are not there, or that the process of its steps is not; "": all are. */
+  get missing(): string {
+    const models = new Set(this.modules.flatMap(({ model, step }) => (step === null ? model : [])));
+    const why = [...models].map((model) => this.missingModel(model));
+    if (this.steps?.isUp === false) why.push("the process of its steps is being started");
+    return why.filter((each) => each !== "").join("; ");
+  }
+
+  private missingModel(model: string): string {
     try {
-      return this.modules.every(({ model, step }) => step !== null || !models.serving(model, "").isLeaving);
-    } catch {
-      return false;
+      const { isLeaving } = this.host.models.serving(model, "");
+      return isLeaving ? `model '${model}': ${REFUSALS.unloading.text}` : "";
+    } catch (error) {
+      return ServingError.from(error).message;
     }
   }
 
@@ -124,7 +130,7 @@ export class ModuleRuns implements ModuleTimes {
     const inputs = inputsOf(spec, open, frame);
     if (spec.step !== null) {
       checkStepInputs(spec.step, inputs);
-      return this.steps!.enter(this.stepOf[module]!, inputs, open.deadline, due, {
+      return this.steps!.enter(this.stepOf[module]!, inputs, open.call.receivedAt, open.deadline, due, {
         onReply: (outputs, startedAt) => handler.onDone(outputs, startedAt, 1),
         onError: (error) => handler.onError(error),
       });
@@ -192,7 +198,7 @@ function checkStepInputs({ reference, inputs }: StepSpec, values: readonly Named
         throw new ServingError(
           "invalid-argument",
           `input '${spec.name}' of step '${reference}' must be ${spec.datatype} [${spec.shape}]; was ${datatype} [${shape}]`,
-          { reason: FAIL_CAUSES[FAIL_MODEL_ERROR]! },
+          { reason: "invalid-argument" },
         );
     }
   }

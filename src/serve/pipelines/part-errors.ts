@@ -1,6 +1,5 @@
 /** How parts of a pipeline's requests end, and what the client of the whole is told of it. */
 import {
-  DROP_BUDGET,
   DROP_QUEUE_FULL,
   DROP_REASONS,
   DROPPED,
@@ -11,14 +10,13 @@ import {
   FAILED,
   LATE,
 } from "../../core/outcome.js";
-import type { BudgetRule } from "../../system/budget/budget-spec.js";
 import { type ErrorCode, ServingError } from "../../wire/serving-error.js";
-import { DROP_ENDINGS, dropEnding, failEnding, LATE_ENDING } from "../endings.js";
+import { dropEnding, failEnding, LATE_ENDING, SERVED_CAUSES, servedCause } from "../endings.js";
 import type { OpenRequest } from "./open-request.js";
 
 /** What a module's data does wrong, in its place. */
 export const moduleFault = (text: string, code: ErrorCode = "internal"): ServingError =>
-  new ServingError(code, text, { reason: FAIL_CAUSES[FAIL_MODEL_ERROR]! });
+  new ServingError(code, text, { reason: SERVED_CAUSES[servedCause(FAIL_MODEL_ERROR, code)]! });
 
 export function drainingError(): ServingError {
   const { code, text } = failEnding(FAIL_DRAINING);
@@ -53,43 +51,6 @@ export function moduleError(
     deadlineUs: deadline - call.receivedAt,
   });
 }
-
-/** A request that makes more parts than can be done in time. */
-export function partsError(rule: BudgetRule, parts: number): ServingError {
-  const { code, text } = dropEnding(DROP_BUDGET);
-  return new ServingError(
-    code,
-    `${text}: ${parts} parts cannot be done in time behind what must end before them (budget: ${rule})`,
-    {
-      reason: DROP_REASONS[DROP_BUDGET]!,
-    },
-  );
-}
-
-/** What a part was told to reach, and what it could have. */
-export interface PartBudget {
-  readonly rule: BudgetRule;
-  readonly cameAt: number;
-  readonly dueBy: number;
-  readonly deadline: number;
-  /** One alone in its module. */
-  readonly leastUs: number;
-}
-
-/** What its model or step says of a part that it gave up at `at`, unless that could not be in time by the deadline either. */
-export function budgetError(error: ServingError, budget: PartBudget, at: number): ServingError {
-  const { rule, cameAt, dueBy, deadline, leastUs } = budget;
-  const { code, message, details } = error;
-  const reason = DUE_REASONS.find((each) => each === details.reason);
-  if (reason === undefined || dueBy >= deadline || at + leastUs > deadline) return error;
-  const whose = message.replace(DROP_ENDINGS[reason].text, "");
-  const ms = (us: number): string => (us / 1000).toFixed(3);
-  const text = `the part could not be done in the module's budget: ${ms(dueBy - cameAt)} ms of the ${ms(deadline - cameAt)} ms left when it came (budget: ${rule}); the deadline was not passed`;
-  return new ServingError(code, `${whose}${text}`, { ...details, reason: "budget", cause: error });
-}
-
-/** Why queues give up who cannot reach what they are told. */
-const DUE_REASONS = ["expired", "infeasible", "predicted-late"] as const;
 
 /** How a part ended, by what its client would be told. */
 export function codesOf({ code, details }: ServingError): { outcome: number; reason: number } {

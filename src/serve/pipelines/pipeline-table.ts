@@ -292,7 +292,7 @@ export class PipelineTable implements PipelineView {
         ...[...this.leaving].filter(({ spec }) => spec.client.name === pipeline),
       ];
       const sum = (of: (each: LivePipeline) => number): number => all.reduce((total, each) => total + of(each), 0);
-      const isReady = served?.isReady === true && !this.isRefusing;
+      const isReady = served?.fault === "" && !this.isRefusing;
       yield { pipeline, inFlight: sum(({ live }) => live), bytes: sum(({ heldBytes }) => heldBytes), isReady };
     }
   }

@@ -1,7 +1,8 @@
 /** A pipeline's file in the repository. */
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { ModelFileError } from "../../config/server/model-file.js";
+import { hint } from "../../config/server/pipelines/module-tensors.js";
 import { parsePipelineFile, type ReadPipeline } from "../../config/server/pipelines/pipeline-file.js";
 import { stepReference } from "../../config/server/pipelines/step-fields.js";
 import { IssueList } from "../../config/source.js";
@@ -40,16 +41,23 @@ function checkSteps(folder: string, { file, source }: ReadPipeline): void {
   for (const [index, { id, name, step }] of file.modules.entries()) {
     if (step === undefined) continue;
     const at = ["modules", index, "step"];
-    const found = path.join(folder, stepReference(step)!.file);
+    const { file: own } = stepReference(step)!;
+    const found = path.join(folder, own);
     const title = `of module ${id} (${name})`;
     if (leavesFolder(folder, found))
       issues.add(at, `${title} must stay inside the pipeline's folder, also where links lead; was ${step}`);
-    else if (!isFile(found)) issues.add(at, `${title} must be a file in the pipeline's folder; there is no ${step}`);
+    else if (!isFile(found))
+      issues.add(
+        at,
+        `${title} must be a file in the pipeline's folder; there is no ${own}${hint(own, filesOf(folder))}`,
+      );
   }
   if (issues.issues.length === 0) return;
   const where = (line: number | null): string => (line === null ? source.file : `${source.file}:${line}`);
   throw new ModelFileError(issues.issues.map(({ line, field, message }) => `${where(line)}: ${field}: ${message}`));
 }
+
+const filesOf = (folder: string): string[] => readdirSync(folder).map((name) => `./${name}`);
 
 function leavesFolder(folder: string, file: string): boolean {
   try {

@@ -6,6 +6,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import type { ModelSpec } from "../../config/model.js";
+import { hint } from "../../config/server/pipelines/module-tensors.js";
 import { resolvePipeline } from "../../config/server/pipelines/pipeline-spec.js";
 import type { PipelineSpec } from "../../config/server/pipelines/served-pipeline.js";
 import { SERVER_CONFIG_NAME } from "../../config/server/server.js";
@@ -65,7 +66,7 @@ export function readRepository(folder: string, options: RepositoryOptions = {}):
   const pipelinesNamed = pipelineNames(folder, options.modelsMax);
   const modelOf = (name: string): ModelSpec | string => {
     if (pipelinesNamed.includes(name)) return IS_PIPELINE;
-    const why = names.includes(name) ? "it cannot be served" : "there is no such model";
+    const why = names.includes(name) ? "it cannot be served" : `there is no such model${hint(name, names)}`;
     return models.findLast((spec) => spec.name === name) ?? why;
   };
   for (const name of pipelinesNamed) {
@@ -112,7 +113,7 @@ export function checkRepository(folder: string, mayBeEmpty = false): readonly st
   if (isModel(folder))
     throw new ServingError(
       "invalid-argument",
-      `${folder}: is a model, not a repository of models: give the folder that holds it, ${path.dirname(path.resolve(folder))}`,
+      `${folder}: is a ${isPipelineFolder(folder) ? "pipeline" : "model"}, not a repository of models: give the folder that holds it, ${path.dirname(path.resolve(folder))}`,
     );
   const moves = entries
     .filter((name) => name.endsWith(".onnx"))

@@ -17,7 +17,7 @@ import {
 import type { Clock } from "../../wire/clock/clock.js";
 import type { ErrorCode, ServingError } from "../../wire/serving-error.js";
 import type { Tensor } from "../../wire/tensors/tensor.js";
-import { dropEnding, failEnding, LATE_ENDING, type Refusal } from "../endings.js";
+import { dropEnding, failEnding, LATE_ENDING, type Refusal, SERVED_CAUSES, servedCause } from "../endings.js";
 import type { InferCall, InferHandler, InferReply } from "../gateway.js";
 import type { LiveScheduler } from "../live-scheduler.js";
 import type { ServedModel } from "../models/served-model.js";
@@ -266,9 +266,10 @@ export class LiveRequests {
       why = "cancelled";
       cells.dropped[DROP_CANCELLED]!.value++;
     } else if (outcome === FAILED || request.end === "deserted" || request.end === "withdrawn") {
-      const cause = request.end === "withdrawn" ? FAIL_TASK_DELETED : outcome === FAILED ? reason : FAIL_NO_ACCELERATOR;
+      const ended = request.end === "withdrawn" ? FAIL_TASK_DELETED : outcome === FAILED ? reason : FAIL_NO_ACCELERATOR;
+      const cause = servedCause(ended, request.failCode);
       name = "failed";
-      why = FAIL_CAUSES[cause]!;
+      why = SERVED_CAUSES[cause]!;
       cells.failed[cause]!.value++;
     } else if (outcome === DROPPED && request.state === "waiting") {
       // Answered at its deadline, it was taken out of the queue by a cancellation of ours.

@@ -1,7 +1,7 @@
 /** What the client of a request that ends unanswered, or is refused, is told: the sentence, the numbers, when to come back. */
-import { DROP_BYTES_FULL, DROP_REASONS, FAIL_CAUSES, FAIL_MODEL_ERROR } from "../../core/outcome.js";
+import { DROP_BYTES_FULL, DROP_REASONS, FAIL_MODEL_ERROR } from "../../core/outcome.js";
 import { ServingError } from "../../wire/serving-error.js";
-import { dropEnding, type Ending, failEnding, REFUSALS, type Refusal } from "../endings.js";
+import { dropEnding, type Ending, failEnding, REFUSALS, type Refusal, SERVED_CAUSES, servedCause } from "../endings.js";
 import type { InferCall } from "../gateway.js";
 import type { ServedModel } from "../models/served-model.js";
 import { answerEstimate, entryEstimate, retryAfterS } from "./answer-estimate.js";
@@ -35,11 +35,12 @@ export function endingError(
 
 /** Its batch failed, and it is not tried again. */
 export function failError(cause: number, request: InFlight, now: number): ServingError {
-  const ending = failEnding(cause);
   const { failText, failCode } = request;
+  const served = servedCause(cause, failCode);
+  const ending = failEnding(served);
   const text = failText === "" ? ending.text : `${ending.text}: ${failText}`;
   const code = cause === FAIL_MODEL_ERROR ? failCode : ending.code;
-  return endingError({ ...ending, code }, FAIL_CAUSES[cause]!, request, now, text);
+  return endingError({ ...ending, code }, SERVED_CAUSES[served]!, request, now, text);
 }
 
 /** Dropped as it came: the model holds its limit of requests or of bytes. */

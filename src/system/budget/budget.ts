@@ -154,6 +154,16 @@ export class Budgets {
     return this.committed === null || this.committed.goesOn(request, module, parts, at);
   }
 
+  /** What a request would have needed that did not go on, from then; 0: it was not for this. */
+  partsUs(request: FlowRequest, module: number, parts: number): number {
+    return this.committed?.takesUs(request, module, parts) ?? 0;
+  }
+
+  /** What a request would need now to be let in at the module; 0: all are. */
+  entryUs(module: number): number {
+    return this.committed?.foreseenUs(this.ownUs[module]! + this.afterUs[module]!) ?? 0;
+  }
+
   /** A part ran in a batch of this size. */
   ran(part: Part, size: number): void {
     this.committed?.ran(part, size);

@@ -113,13 +113,18 @@ export class CommittedWork {
   /** Asked once for each request, as it comes. @param pathUs that it takes when nothing is in its way. */
   letsIn(request: number, pathUs: number, deadline: number, at: number): boolean {
     this.countLate(at);
-    const foreseen = ((this.factor * this.totalUs) / this.shared.count + pathUs) / (deadline - at);
+    const foreseen = this.foreseenUs(pathUs) / (deadline - at);
     // Where nobody is in its way it is tried, whatever is foreseen: what else would show that it can be in time?
     if (!(foreseen <= 1) && this.live.size > 0) return false;
     const own = { deadline, foreseen, leftUs: 0, spentUs: 0, isLost: false, isTried: false };
     this.live.set(request, own);
     if (!(foreseen <= 1)) this.tries(own, [...this.after.keys()], at);
     return true;
+  }
+
+  /** How long whoever comes now is expected to be, behind all that is begun. */
+  foreseenUs(pathUs: number): number {
+    return (this.factor * this.totalUs) / this.shared.count + pathUs;
   }
 
   isIn(request: number): boolean {
@@ -135,10 +140,23 @@ export class CommittedWork {
   goesOn(request: number, module: number, parts: number, at: number): boolean {
     this.seen.made(module, parts);
     const own = this.live.get(request);
-    if (own === undefined) return true;
+    return (
+      own === undefined ||
+      at + this.partsUs(own, module, parts) <= own.deadline ||
+      this.tries(own, [module, ...this.after[module]!], at)
+    );
+  }
+
+  /** How long so many parts are expected to be, with those that must end before them; 0: the request was never asked about. */
+  takesUs(request: number, module: number, parts: number): number {
+    const own = this.live.get(request);
+    return own === undefined ? 0 : this.partsUs(own, module, parts);
+  }
+
+  private partsUs(own: LiveRequest, module: number, parts: number): number {
     let aheadUs = parts * (this.partUs(module, parts) + this.leadsUs[module]!) + this.joinedUs[module]!;
     for (const other of this.live.values()) if (other.deadline < own.deadline) aheadUs += other.leftUs;
-    return at + aheadUs / this.shared.count <= own.deadline || this.tries(own, [module, ...this.after[module]!], at);
+    return aheadUs / this.shared.count;
   }
 
   private tries(own: LiveRequest, modules: readonly number[], at: number): boolean {

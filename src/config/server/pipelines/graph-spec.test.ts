@@ -90,6 +90,7 @@ describe("graphs with steps", () => {
     expect(resolve(branching(BOTH)).modules[4]!.inputs[0]!.from.map(({ module }) => module)).toEqual([2, 3]);
     expect(resolve(branching(BOTH, "element: 1, above: 0.5")).modules[1]!.branch).toEqual({
       tensor: "y",
+      datatype: "FP32",
       element: 1,
       above: [0.5],
     });
@@ -230,12 +231,12 @@ describe("graphs with steps", () => {
     [
       "parts of an output that is none",
       pipeline([FIND, PARTS.replace("[crops]", "[crop]"), JOIN]),
-      "modules[1].fan_out.tensor: of module 1 (read) must be an output of module 0 (find) (crops, count); was crop; did you mean crops?",
+      "modules[1].fan_out.tensors[0]: of module 1 (read) must be an output of module 0 (find) (crops, count); was crop; did you mean crops?",
     ],
     [
       "parts of one tensor twice",
       pipeline([FIND, PARTS.replace("[crops]", "[crops, crops]"), JOIN]),
-      "modules[1].fan_out: of module 1 (read) must name each tensor once; was crops twice",
+      "modules[1].fan_out.tensors[1]: of module 1 (read) must name each tensor once; was crops twice",
     ],
     [
       "parts of a tensor without rows",
@@ -244,7 +245,7 @@ describe("graphs with steps", () => {
         "{ id: 1, name: read, pres: [0], fan_out: { module: s0, tensors: [y] }, inputs: { x: { tensor: x } } }",
         JOIN,
       ]),
-      "modules[1].fan_out: of module 1 (read) must have rows, the parts; was output 'y' of module 0 (s0): FP32 []",
+      "modules[1].fan_out.tensors[0]: of module 1 (read) must have rows, the parts; was output 'y' of module 0 (s0): FP32 []",
     ],
     [
       "no tensor that parts are of",
@@ -263,7 +264,7 @@ describe("graphs with steps", () => {
     [
       "parts that nobody joins",
       pipeline([FIND, PARTS]),
-      "outputs: must not come from 1 (read), which runs in the parts of 1 (read): only a module that joins them may take it",
+      "modules[1]: of module 1 (read) runs in the parts of 1 (read) and leads nowhere: it must join them",
     ],
     [
       "an answer of a part",
@@ -311,7 +312,7 @@ describe("graphs with steps", () => {
         PARTS,
         "{ id: 2, name: again, model: read, pres: [1], fan_out: { module: find, tensors: [crops] }, inputs: { x: { module: find, tensor: crops } } }",
       ]),
-      "modules[2].fan_out: of module 2 (again) must not be split again; its rows are the parts of 1 (read)",
+      "modules[2].fan_out.tensors[0]: of module 2 (again) must not be split again; its rows are the parts of 1 (read)",
     ],
     [
       "more parts than are allowed",

@@ -58,6 +58,14 @@ export function fits(a: EndSpec, b: EndSpec): boolean {
   );
 }
 
+/** The same tensor of so many rows; -1: any. */
+export function withRows(spec: EndSpec, rows: number): EndSpec {
+  const { batchAxis } = spec;
+  if (batchAxis === null || rows < 0) return spec;
+  const shape = shapeOf(spec).map((extent, axis) => (axis === batchAxis && extent === -1 ? rows : extent));
+  return { ...spec, shape, ...(spec.clientShape === undefined ? {} : { clientShape: shape }) };
+}
+
 /** The same tensor of a model that does not batch. */
 export const plain = (name: string, spec: EndSpec, optional: boolean): EndSpec => ({
   name,

@@ -30,12 +30,13 @@ export function branchOf(
       [...at, "branch", "tensor"],
       `${title} must be numbers to choose by; was output '${spec.name}': ${textOf(spec)}`,
     );
-  else if (element >= mostElements(spec.shape))
+  else if (element >= mostElements(plain(spec.name, spec, false).shape))
     issues.add(
       [...at, "branch", "element"],
-      `${title} must be below the ${mostElements(spec.shape)} elements of output '${spec.name}': ${textOf(spec)}; was ${element}`,
+      `${title} must be below the ${mostElements(plain(spec.name, spec, false).shape)} elements of output '${spec.name}': ${textOf(spec)}; was ${element}`,
     );
-  return { tensor, element, above: above === undefined ? null : typeof above === "number" ? [above] : above };
+  const datatype = spec?.datatype ?? "";
+  return { tensor, datatype, element, above: above === undefined ? null : typeof above === "number" ? [above] : above };
 }
 
 const mostElements = (shape: readonly number[]): number =>

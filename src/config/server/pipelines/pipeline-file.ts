@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { MODULES_MAX, pipelineProblems } from "../../../system/pipeline.js";
 import { ConfigError } from "../../config-error.js";
-import { budgetField, moduleFields, moduleSpecs } from "../../pipeline-modules.js";
+import { budgetField, idleOptions, moduleFields, moduleSpecs } from "../../pipeline-modules.js";
 import { IssueList, parseSource, type Source } from "../../source.js";
 import { validate } from "../../validate.js";
 import { ModelFileError } from "../model-file.js";
@@ -179,6 +179,8 @@ export function parsePipelineFile(text: string, file: string): ReadPipeline {
     for (const { module, field, text: problem } of pipelineProblems(moduleSpecs(valid.modules)))
       issues.add(["modules", module, field], problem);
     checkModules(valid, issues);
+    for (const { key, text: problem } of idleOptions((source.value as { budget?: unknown }).budget))
+      issues.addKey(["budget"], key, problem);
     if (valid.timeout_max_ms < valid.slo_ms)
       issues.add(["timeout_max_ms"], `must be at least slo_ms ${valid.slo_ms}; was ${valid.timeout_max_ms}`);
     issues.throwIfAny();

@@ -43,6 +43,7 @@ export interface StepSpec {
 
 export interface BranchSpec {
   readonly tensor: string;
+  readonly datatype: string;
   readonly element: number;
   /** Ascending; null: the element is the position. */
   readonly above: readonly number[] | null;

@@ -9,11 +9,13 @@ import {
   fits,
   hint,
   type ModuleTensors,
+  plain,
   rowOf,
   tensorsOfModel,
   tensorsOfStep,
   textOf,
   togetherOf,
+  withRows,
 } from "./module-tensors.js";
 import { branchOf, defaultsOf } from "./own-outputs.js";
 import type { ReadPipeline } from "./pipeline-file.js";
@@ -47,6 +49,8 @@ export class TensorResolver {
   /** By module that fans out: what its parts have a row of each, as `module/tensor`. */
   private readonly rows: ReadonlyMap<number, ReadonlySet<string>>;
   private readonly request: RequestInputs;
+  /** By module: rows that what it takes has, and so what it answers; -1: that is seen when a request is there. */
+  private readonly known = new Map<number, number>();
 
   constructor(read: ReadPipeline, modelOf: (name: string) => ModelSpec | string) {
     this.read = read;
@@ -149,6 +153,10 @@ export class TensorResolver {
     { module: name, tensor }: WrittenEnd,
     at: FieldPath,
     isList: boolean,
+    fields: { readonly module: FieldPath; readonly tensor: FieldPath } = {
+      module: [...at, "module"],
+      tensor: [...at, "tensor"],
+    },
   ): Found | null {
     if (name === undefined) return this.fromRequest(module, tensor);
     const names = this.specs.map((spec) => spec.name);
@@ -156,14 +164,14 @@ export class TensorResolver {
     const whose = this.whose(module);
     if (from < 0) {
       this.issues.add(
-        [...at, "module"],
+        fields.module,
         `${whose}must name a module (${names.join(", ")}); was ${name}${hint(name, names)}`,
       );
       return null;
     }
     if (module !== null && !this.before[module]!.has(from)) {
       this.issues.add(
-        [...at, "module"],
+        fields.module,
         `${whose}must be a module that leads to it; was ${this.titleOf(from)}, which does not`,
       );
       return null;
@@ -172,7 +180,7 @@ export class TensorResolver {
     if (outputs === undefined) return null;
     if (!outputs.includes(tensor)) {
       this.issues.add(
-        [...at, "tensor"],
+        fields.tensor,
         `${whose}must be an output of module ${this.titleOf(from)} (${outputs.join(", ")}); was ${tensor}${hint(tensor, outputs)}`,
       );
       return null;
@@ -245,6 +253,10 @@ export class TensorResolver {
       this.request.take(module, input, end, at);
       return;
     }
+    if (input.batchAxis !== null) {
+      const count = plain(input.name, spec, false).shape[input.batchAxis] ?? -1;
+      this.known.set(module, (this.known.get(module) ?? count) === count ? count : -1);
+    }
     if (!fits(spec, input))
       this.issues.add(
         at,
@@ -257,8 +269,10 @@ export class TensorResolver {
     const parts = this.read.file.modules[module]!.fan_out;
     if (parts === undefined) return [];
     return parts.tensors.flatMap((tensor, index) => {
-      const at: FieldPath = ["modules", module, "fan_out", ...(parts.module === undefined ? ["tensors", index] : [])];
-      const found = this.endOf(module, { module: parts.module, tensor }, at, false);
+      const own: FieldPath = ["modules", module, "fan_out"];
+      const at: FieldPath = [...own, "tensors", index];
+      const fields = { module: [...own, "module"], tensor: at };
+      const found = this.endOf(module, { module: parts.module, tensor }, at, false, fields);
       if (found === null) return [];
       const { end, spec } = found;
       if (parts.tensors.indexOf(tensor) !== index)
@@ -283,7 +297,9 @@ export class TensorResolver {
   branchOf(module: number): BranchSpec | null {
     const tensors = this.tensors[module]!;
     const written = this.read.file.modules[module]!;
-    return tensors === null ? null : branchOf(written, tensors, ["modules", module], this.issues);
+    if (tensors === null) return null;
+    const outputs = tensors.outputs.map((spec) => withRows(spec, this.known.get(module) ?? -1));
+    return branchOf(written, { ...tensors, outputs }, ["modules", module], this.issues);
   }
 
   defaultsOf(module: number): DefaultTensor[] {
@@ -329,6 +345,14 @@ export class TensorResolver {
     const named = new Map<string, NamedEnds>();
     for (const [module, { subs, isSoft }] of this.specs.entries()) {
       if (subs.length > 0 || isSoft === true) continue;
+      const opener = this.pipeline.scope[module]!;
+      if (opener >= 0) {
+        this.issues.add(
+          ["modules", module],
+          `of module ${this.titleOf(module)} runs in the parts of ${this.titleOf(opener)} and leads nowhere: it must join them (join: true), or a module after it, since only whole requests are answered`,
+        );
+        continue;
+      }
       for (const { name } of this.tensors[module]?.outputs ?? []) {
         const other = named.get(name);
         if (other !== undefined)

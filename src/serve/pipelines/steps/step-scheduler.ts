@@ -7,7 +7,6 @@ import {
   DROP_EXPIRED,
   DROP_REASONS,
   DROPPED,
-  FAIL_CAUSES,
   FAIL_DRAINING,
   FAIL_MODEL_ERROR,
   FAIL_NO_ACCELERATOR,
@@ -21,8 +20,8 @@ import { timeUs } from "../../../core/time.js";
 import { LIVE_DEFAULTS, type LiveQueueSpec, livePolicy, liveWindow } from "../../../policies/live.js";
 import type { PartDue } from "../../../system/budget/part-due.js";
 import type { Alarm, Clock } from "../../../wire/clock/clock.js";
-import { type ErrorCode, ServingError } from "../../../wire/serving-error.js";
-import { dropEnding, type Ending, failEnding, LATE_ENDING } from "../../endings.js";
+import { type ErrorCode, type ErrorDetails, ServingError } from "../../../wire/serving-error.js";
+import { dropEnding, type Ending, failEnding, LATE_ENDING, SERVED_CAUSES, servedCause } from "../../endings.js";
 import { DeadlineTimers } from "../../requests/deadline-timers.js";
 import { Slots } from "../../requests/slots.js";
 import type { StepHealth } from "./step-health.js";
@@ -38,6 +37,8 @@ export interface StepHandler {
 interface Job {
   readonly step: number;
   readonly inputs: readonly NamedValue[];
+  /** When its request was received. */
+  readonly askedAt: number;
   readonly deadline: number;
   /** Null: it has been told. */
   handler: StepHandler | null;
@@ -104,7 +105,7 @@ export class StepScheduler {
       livePolicy(),
       {
         dispatch: (batch, thread, at) => this.dispatch(batch, thread, at),
-        end: (request, outcome, reason) => this.ended(request, outcome, reason),
+        end: (request, outcome, reason, _execStartAt, _at, lateByUs) => this.ended(request, outcome, reason, lateByUs),
         batchEnded: () => {},
         preempt: (batch) => violated(`run ${batch}: steps are not preempted`),
       },
@@ -176,6 +177,7 @@ export class StepScheduler {
   enter(
     step: number,
     inputs: readonly NamedValue[],
+    askedAt: number,
     deadline: number,
     { dueBy, headStartUs }: PartDue,
     handler: StepHandler,
@@ -184,6 +186,7 @@ export class StepScheduler {
     const job: Job = {
       step,
       inputs,
+      askedAt,
       deadline,
       handler,
       request: -1,
@@ -257,7 +260,7 @@ export class StepScheduler {
     this.pool.run(thread, { run: batch, step: job.step, inputs: job.inputs });
   }
 
-  private ended(request: RequestHandle, outcome: number, reason: number): void {
+  private ended(request: RequestHandle, outcome: number, reason: number, lateByUs: number): void {
     const slot = this.scheduler.requests.tag[request]!;
     const job = this.jobs.get(slot)!;
     this.timers.clear(slot);
@@ -267,13 +270,15 @@ export class StepScheduler {
     if (handler === null) return;
     if (outcome === DROPPED) {
       const full = DROP_REASONS[reason] === "queue-full" ? `: must be at most ${this.queueMax} runs` : "";
-      handler.onError(this.errorOf(job, dropEnding(reason), DROP_REASONS[reason]!, full));
+      const estimateUs = lateByUs === 0 ? {} : { estimateUs: Math.ceil(job.deadline + lateByUs - job.askedAt) };
+      handler.onError(this.errorOf(job, dropEnding(reason), DROP_REASONS[reason]!, full, estimateUs));
     } else if (reason === FAIL_NO_ACCELERATOR) handler.onError(this.downError(job));
     else {
-      const ending = failEnding(reason);
+      const cause = servedCause(reason, job.failCode);
+      const ending = failEnding(cause);
       const code = reason === FAIL_MODEL_ERROR ? job.failCode : ending.code;
       const text = job.failText === "" ? "" : `: ${job.failText}`;
-      handler.onError(this.errorOf(job, { ...ending, code }, FAIL_CAUSES[reason]!, text));
+      handler.onError(this.errorOf(job, { ...ending, code }, SERVED_CAUSES[cause]!, text));
     }
   }
 
@@ -282,10 +287,12 @@ export class StepScheduler {
     { code, text, retryAfter }: Ending,
     reason: string,
     more = "",
+    estimate: Pick<ErrorDetails, "estimateUs"> = {},
     said = STEP_TEXTS[reason] ?? text,
   ): ServingError {
     return new ServingError(code, `step '${this.steps[step]!.reference}': ${said}${more}`, {
       reason,
+      ...estimate,
       ...(retryAfter ? { retryAfterS: 1 } : {}),
     });
   }
@@ -293,8 +300,15 @@ export class StepScheduler {
   /** Its time passed while no thread was there. */
   private downError(job: Job): ServingError {
     const ending = failEnding(FAIL_WORKER_CRASHED);
-    const reason = FAIL_CAUSES[FAIL_WORKER_CRASHED]!;
-    return this.errorOf(job, ending, reason, `: ${this.lastEnd}`, "no thread of the pipeline's steps was up in time");
+    const reason = SERVED_CAUSES[FAIL_WORKER_CRASHED]!;
+    return this.errorOf(
+      job,
+      ending,
+      reason,
+      `: ${this.lastEnd}`,
+      {},
+      "no thread of the pipeline's steps was up in time",
+    );
   }
 
   private heard(event: StepEvent): void {
@@ -424,6 +438,7 @@ const UNKNOWN_US = 1000;
 /** Where a step's ending reads otherwise than a model's. */
 const STEP_TEXTS: Readonly<Record<string, string>> = {
   "model-error": "the step failed",
+  "invalid-argument": "the step refused the request",
   "worker-hung": "the step hung, and its thread was ended",
   "worker-crashed": "the step's thread ended",
   "queue-full": "the step's queue holds its limit of runs",
