@@ -10,9 +10,13 @@ export function plannedBatch(execUs: ArrayLike<number>, sizeMax: number, sloUs: 
   return size;
 }
 
+/** Part of a batch's time that its requests wait at least, however many accelerators there are. */
+const WAIT_MIN = 0.35;
+
 /**
  * The time of the largest batch that accelerators sustain which run such batches in even turns, l(b) (1 + 1/n) <= SLO (Symphony §3.3, Eq. 1), with the mean of what it
- * waits for one of them: one comes free each l(b) / n.
+ * waits for one of them: one comes free each l(b) / n. Of many one comes free at once, if turns were even: but requests come in the batches of the module before, and
+ * those behind each other.
  */
 export function staggeredUs(
   execUs: ArrayLike<number>,
@@ -24,5 +28,5 @@ export function staggeredUs(
   const turns = 1 / Math.max(1, accelerators);
   let size = 1;
   while (size < sizeMax && execUs[size + 1]! * scale * (1 + turns) <= sloUs) size++;
-  return execUs[size]! * scale * (1 + turns / 2);
+  return execUs[size]! * scale * (1 + Math.max(turns / 2, WAIT_MIN));
 }

@@ -21,16 +21,16 @@ describe("staggered execution", () => {
   /** l(b) = 5 + 5 b ms. */
   const execUs = Float64Array.from({ length: 10 }, (_, size) => 5000 + 5000 * size);
 
-  it("is of the largest batch that accelerators sustain in turn, and half of a turn's wait for one", () => {
-    // 4: l(b) * 1.25 <= 50 ms is l(7) = 40. 1: l(b) * 2 <= 50 is l(4) = 25.
-    expect(staggeredUs(execUs, 8, 50_000, 4)).toBe(45_000);
+  it("is of the largest batch that accelerators sustain in turn, and half of a turn's wait for one, or a third of a batch", () => {
+    // 4: l(b) * 1.25 <= 50 ms is l(7) = 40, and 0.35 of it. 1: l(b) * 2 <= 50 is l(4) = 25, and half of it.
+    expect(staggeredUs(execUs, 8, 50_000, 4)).toBe(54_000);
     expect(staggeredUs(execUs, 8, 50_000, 1)).toBe(37_500);
   });
 
   it("is of the largest batch that there is, one request at the least, and as much longer as accelerators are slower", () => {
-    expect(staggeredUs(execUs, 3, 1e9, 4)).toBe(22_500);
-    expect(staggeredUs(execUs, 8, 0, 4)).toBe(11_250);
-    expect(staggeredUs(execUs, 3, 1e9, 4, 2)).toBe(45_000);
+    expect(staggeredUs(execUs, 3, 1e9, 4)).toBe(27_000);
+    expect(staggeredUs(execUs, 8, 0, 4)).toBe(13_500);
+    expect(staggeredUs(execUs, 3, 1e9, 4, 2)).toBe(54_000);
   });
 });
 
