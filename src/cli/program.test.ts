@@ -134,6 +134,24 @@ describe("rubato simulate", () => {
   });
 });
 
+describe("rubato simulate with a published system's policy in pipelines", () => {
+  const lv = "scenarios/pipelines/lv.yaml";
+  const simulate = (...args: string[]) => rubato("simulate", lv, "--duration", "6", "--policy", "nexus", ...args);
+  it("says the budget, and where it is not as published", async () => {
+    const { stdout, stderr } = await simulate();
+    expect(stdout).toMatch(/\nbudget {7}lv: forecast\n/);
+    expect(stderr).toContain("hint: pipeline lv names budget forecast; nexus as published has whole (--budget whole)");
+    expect(stderr).toContain(
+      "hint: groups person, face, expression, eyes, pose: nexus with plan: epochs; as published",
+    );
+  });
+  it("says nothing more to who has it so", async () => {
+    const { stdout, stderr } = await simulate("--budget", "whole", "--option", "plan=static", "--json");
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout).budgets).toEqual({ lv: "whole" });
+  });
+});
+
 describe("rubato goodput", () => {
   it("--json prints the peak with its interval and the baselines beside it", async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "rubato-goodput-"));

@@ -21,6 +21,7 @@ export function renderReport(name: string, report: Report): string {
       "policy",
       `${report.policy}, ${seeds}, ${formatNumber(report.duration_s)} s (${formatNumber(report.warmup_s)} s not counted)`,
     ],
+    ...renderBudgets(report.budgets),
     ["requests", `arrived ${formatNumber(report.arrived)}: ${outcomes}`],
     ["goodput", `${formatNumber(report.goodput_rps)} requests/s`],
     ["bad", formatPercent(report.bad_rate)],
@@ -62,6 +63,17 @@ export function renderReport(name: string, report: Report): string {
     parts.push(report.answers === undefined ? renderParts("app", kinds) : renderTasks(kinds));
   }
   return parts.join("\n\n");
+}
+
+/** What modules' queues are told of the rest of their pipeline. */
+function renderBudgets(budgets: Report["budgets"] = {}): [string, string][] {
+  const words = Object.entries(budgets).map(([pipeline, budget]) => {
+    const own = typeof budget === "string" ? {} : budget;
+    const { rule = budget, ...options } = own;
+    const rest = Object.entries(options).map(([key, value]) => `, ${key} ${value}`);
+    return `${pipeline}: ${rule}${rest.join("")}`;
+  });
+  return words.length === 0 ? [] : [["budget", words.join("; ")]];
 }
 
 /** Of all that arrived and were not cancelled. */
