@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import { reportError } from "./exit.js";
 import { buildProgram } from "./program.js";
 
@@ -132,6 +132,24 @@ describe("rubato simulate", () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ policy: "timeout", arrived: 4000 });
   });
+});
+
+test("rows of modules add up: who was called off is not among the dropped", async () => {
+  const args = ["scenarios/pipelines/pages.yaml", "--rate", "1200", "--duration", "6", "--policy", "pard"];
+  const { stdout } = await rubato("simulate", ...args);
+  const [titles, ...rows] = stdout
+    .slice(stdout.indexOf("\nmodule ") + 1)
+    .split("\n")
+    .map((line) => line.replaceAll(",", "").split(/ {2,}/));
+  expect(titles!.slice(1, 7)).toEqual(["arrived", "finished", "late", "dropped", "failed", "cancelled"]);
+  const counts = rows.map((row) => row.slice(1, 7).map(Number));
+  expect(counts).toHaveLength(6);
+  for (const [arrived, ...ended] of counts) expect(ended.reduce((sum, each) => sum + each, 0)).toBe(arrived);
+  expect(counts.some(([, , , , , cancelled]) => cancelled! > 0)).toBe(true);
+  const { per_module: modules } = JSON.parse((await rubato("simulate", ...args, "--json")).stdout);
+  expect(counts.map((row) => row[5])).toEqual(
+    Object.values<{ cancelled: number }>(modules).map(({ cancelled }) => cancelled),
+  );
 });
 
 describe("rubato simulate with a published system's policy in pipelines", () => {

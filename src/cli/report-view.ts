@@ -9,8 +9,8 @@ const right = (title: string) => ({ title, align: "right" }) as const;
 
 export function renderReport(name: string, report: Report): string {
   const seeds = report.seeds.length === 1 ? `seed ${report.seeds[0]}` : `${report.seeds.length} seeds`;
-  const outcomes = (["finished", "late", "dropped", "failed"] as const)
-    .map((outcome) => `${outcome} ${formatNumber(report[outcome])}`)
+  const outcomes = outcomesOf(report, report.cancelled > 0)
+    .map(([outcome, count]) => `${outcome} ${formatNumber(count)}`)
     .join(", ");
   const { batch_size: batch } = report;
   const sizes = (["mean", "p50", "p90", "max"] as const).map((key) => `${key} ${formatNumber(batch[key])}`);
@@ -63,6 +63,17 @@ export function renderReport(name: string, report: Report): string {
     parts.push(report.answers === undefined ? renderParts("app", kinds) : renderTasks(kinds));
   }
   return parts.join("\n\n");
+}
+
+/** Each request once: who was cancelled is not among the dropped. */
+function outcomesOf({ finished, late, dropped, cancelled, failed }: OutcomeNumbers, withCancelled: boolean) {
+  const outcomes: [string, number][] = [
+    ["finished", finished],
+    ["late", late],
+    ["dropped", dropped - cancelled],
+    ["failed", failed],
+  ];
+  return withCancelled ? [...outcomes, ["cancelled", cancelled] as const] : outcomes;
 }
 
 /** What modules' queues are told of the rest of their pipeline. */
@@ -180,10 +191,13 @@ function renderCounts(counts: Readonly<Record<string, number>>): string {
 }
 
 function renderParts(title: string, parts: readonly (readonly [string, OutcomeNumbers])[]): string {
-  const titles = ["arrived", "finished", "late", "dropped", "failed", "bad", "requests/s", "p50 ms", "p99 ms", "batch"];
+  const withCancelled = parts.some(([, { cancelled }]) => cancelled > 0);
+  const outcomes = outcomesOf(parts[0]![1], withCancelled).map(([outcome]) => outcome);
+  const titles = ["arrived", ...outcomes, "bad", "requests/s", "p50 ms", "p99 ms", "batch"];
   const rows = parts.map(([name, part]) => [
     name,
-    ...[part.arrived, part.finished, part.late, part.dropped, part.failed].map((count) => formatNumber(count)),
+    formatNumber(part.arrived),
+    ...outcomesOf(part, withCancelled).map(([, count]) => formatNumber(count)),
     formatPercent(part.bad_rate),
     formatNumber(part.goodput_rps),
     formatNumber(part.latency_ms.p50),
