@@ -194,6 +194,48 @@ describe("rubato goodput", () => {
       rmSync(folder, { recursive: true, force: true });
     }
   });
+  it("of a pipeline it is a rate of requests: less is in time just above it, and enough just below", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "rubato-goodput-"));
+    const file = path.join(folder, "pair.yaml");
+    writeFileSync(
+      file,
+      `duration_s: 12
+warmup_s: 2
+groups: [{ name: g, accelerators: 2 }, { name: h, accelerators: 1, policy: eager }]
+models:
+  - { name: a, group: g, profile: { alpha_ms: 1, beta_ms: 5 } }
+  - { name: b, group: h, profile: { alpha_ms: 2, beta_ms: 5 } }
+pipelines: [{ name: p, slo_ms: 80, modules: [{ id: 0, name: a }, { id: 1, name: b, pres: [0] }] }]
+policy: deferred
+arrivals: { process: poisson, rate_rps: 1 }
+`,
+    );
+    try {
+      const { code, stdout, stderr } = await rubato("goodput", file, "--seeds", "3", "--no-baselines", "--json");
+      expect([code, stderr]).toEqual([0, ""]);
+      const report = JSON.parse(stdout);
+      expect(report).toMatchObject({ policy: "deferred, eager", found: "root", budgets: { p: "staggered" } });
+      const badAt = async (rate: number): Promise<number> => {
+        const seeds = ["1", "2", "3"];
+        const runs = await Promise.all(
+          seeds.map((seed) => rubato("simulate", file, "--json", "--seed", seed, "--rate", String(rate))),
+        );
+        return runs.reduce((sum, run) => sum + JSON.parse(run.stdout).per_model.p.bad_rate, 0) / seeds.length;
+      };
+      expect(await badAt(0.97 * report.peak_goodput_rps)).toBeLessThan(0.01);
+      expect(await badAt(1.03 * report.peak_goodput_rps)).toBeGreaterThan(0.01);
+      const shown = await rubato("goodput", file, "--seeds", "2", "--policy", "naive");
+      expect(shown.stdout).toMatch(/^peak goodput .*, naive\nlimited by {4}p, at 1.00 % bad\n/);
+      const short = await rubato("goodput", file, "--seeds", "2", "--policy", "naive", "--duration", "3");
+      expect(short.stdout).toMatch(/\nmeasured .* runs; few requests: 1.00 % of them are \d/);
+      expect(shown.stdout).toContain("budget       p: whole\n");
+      const bounded = await rubato("goodput", file, "--bound");
+      expect([bounded.code, bounded.stdout]).toEqual([2, ""]);
+      expect(bounded.stderr).toContain("pipelines: do not go with --bound, which looks at models one by one");
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
   it("refuses a replay, whose rate cannot change", async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "rubato-goodput-"));
     const file = path.join(folder, "s.yaml");

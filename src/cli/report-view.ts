@@ -127,11 +127,12 @@ function renderAutoscale({ dry_run: isDry, accelerators_mean: there, ...rest }: 
 }
 
 /** The peak, the policies beside it, and the report at the peak. */
-export function renderGoodput(name: string, report: GoodputReport, models: readonly string[]): string {
+export function renderGoodput(name: string, report: GoodputReport): string {
+  const models = Object.keys(report.per_model);
   const pairs: [string, string][] = [
     ["peak goodput", `${renderPeak(report)} requests/s, ${report.policy}`],
     ["limited by", `${models[report.worst_model] ?? "–"}, at ${formatPercent(report.bad_rate_max)} bad`],
-    ["measured", `${report.seeds.length} seeds, ${formatNumber(report.runs)} runs`],
+    ["measured", `${report.seeds.length} seeds, ${formatNumber(report.runs)} runs${renderRarity(report)}`],
   ];
   if (report.bounds !== undefined) {
     const { fluid_rps, gathering_rps, gathering_low_rps, gathering_high_rps } = report.bounds;
@@ -155,6 +156,14 @@ export function renderGoodput(name: string, report: GoodputReport, models: reado
   if (beside.length > 0) parts.push(renderComparison([report, ...beside]));
   parts.push(`At the peak:\n${renderReport(name, report)}`);
   return parts.join("\n\n");
+}
+
+/** Bad requests of fewer than this say little of a rate of 1 %. */
+const BAD_EVENTS_MIN = 10;
+
+function renderRarity({ bad_events_expected: events, bad_rate_max: bad }: GoodputReport): string {
+  if (events === null || events >= BAD_EVENTS_MIN) return "";
+  return `; few requests: ${formatPercent(bad)} of them are ${formatNumber(events)} (--duration, --seeds: more)`;
 }
 
 function renderPeak(report: GoodputReport): string {
