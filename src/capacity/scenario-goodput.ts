@@ -1,10 +1,11 @@
 /** Peak goodput of scenarios: the search of goodput.ts over simulated runs, and the policies it is compared with. */
 
-import { type ExpandedScenario, withRate } from "../config/scenario/scenario.js";
+import { type ExpandedGroup, type ExpandedScenario, groupsOf, withRate } from "../config/scenario/scenario.js";
 import type { DurationUs } from "../core/time.js";
 import { combineReports, type Report } from "../measure/report.js";
 import type { GoodputBounds } from "./bounds.js";
 import { type GoodputRun, type PeakGoodput, peakGoodputAsync } from "./goodput.js";
+import { modelLoads } from "./model-loads.js";
 import type { SimulationPool } from "./simulation-pool.js";
 
 export interface PolicyChoice {
@@ -13,7 +14,8 @@ export interface PolicyChoice {
 }
 
 export interface ScenarioGoodputOptions {
-  readonly choice: PolicyChoice;
+  /** In all groups. Absent: the scenario's, of each group its own. */
+  readonly choice?: PolicyChoice;
   readonly seeds: readonly number[];
   readonly onProgress?: (step: {
     readonly policy: string;
@@ -34,22 +36,38 @@ export interface GoodputReport extends Report, PeakGoodput {
 
 /**
  * A first guess of the peak, requests per second: what the accelerators do if each model runs the batches of staggered
- * execution (Symphony §3.3, Eq. 1), shared in proportion to the models' rates. Not a bound: head dropping beats it.
+ * execution (Symphony §3.3, Eq. 1), shared in proportion to the models' rates; of several groups, what the one does that is
+ * short. Not a bound: head dropping beats it. Text that is generated is taken to come a request at a time, far below what a group does.
  */
 export function staggeredCapacityRps(scenario: ExpandedScenario): number {
   let totalRps = 0;
-  for (const model of scenario.models) totalRps += model.rateRps;
-  const fastest = Math.min(...scenario.accelerators.map((accelerator) => accelerator.scale));
+  for (const { rateRps } of [...scenario.models, ...(scenario.pipelines ?? [])]) totalRps += rateRps;
+  const loads = modelLoads(scenario);
+  return Math.min(
+    ...groupsOf(scenario).map((group, index) => groupCapacityRps(scenario, group, index, loads, totalRps)),
+  );
+}
+
+function groupCapacityRps(
+  { models, accelerators: all }: ExpandedScenario,
+  { first, count, network }: ExpandedGroup,
+  index: number,
+  loads: Float64Array,
+  totalRps: number,
+): number {
+  const own = all.slice(first, first + count);
+  const fastest = Math.min(...own.map((accelerator) => accelerator.scale));
   let accelerators = 0;
-  for (const accelerator of scenario.accelerators) accelerators += fastest / accelerator.scale;
+  for (const accelerator of own) accelerators += fastest / accelerator.scale;
   let acceleratorUsPerRequest = 0;
-  for (const model of scenario.models) {
-    const budgetUs = model.sloUs - scenario.network.controlUs - scenario.network.responseUs;
+  for (const [at, model] of models.entries()) {
+    if ((model.group ?? 0) !== index) continue;
+    const budgetUs = model.sloUs - network.controlUs - network.responseUs;
     const fits = (b: number) =>
-      model.execUs[b]! * fastest * (1 + 1 / accelerators) + b * scenario.network.dataUsPerRequest <= budgetUs;
+      model.execUs[b]! * fastest * (1 + 1 / accelerators) + b * network.dataUsPerRequest <= budgetUs;
     let b = 1;
     while (b < model.execUs.length - 2 && fits(b + 1)) b++;
-    acceleratorUsPerRequest += (model.rateRps / totalRps) * ((model.execUs[b]! * fastest) / b);
+    acceleratorUsPerRequest += (loads[at]! / totalRps) * ((model.execUs[b]! * fastest) / b);
   }
   return (accelerators * 1e6) / acceleratorUsPerRequest;
 }
@@ -60,10 +78,11 @@ export async function scenarioGoodput(
   options: ScenarioGoodputOptions,
 ): Promise<GoodputReport> {
   const { choice, seeds } = options;
+  const policy = choice?.policy ?? policiesOf(scenario);
   const run = async (rateRps: number, seed: number): Promise<GoodputRun> => {
     const result = await pool.badRates(scenario, rateRps, { ...choice, seed });
     options.onProgress?.({
-      policy: choice.policy,
+      policy,
       rateRps,
       badRate: Math.max(...result.badRates),
       seeds: seeds.length,
@@ -75,8 +94,12 @@ export async function scenarioGoodput(
   const reports = await Promise.all(
     seeds.map((seed) => pool.report(withRate(scenario, rateRps), null, { ...choice, seed })),
   );
-  return { ...combineReports(reports), ...peak, policy_options: choice.policyOptions };
+  return { ...combineReports(reports), ...peak, policy_options: (choice ?? scenario).policyOptions };
 }
+
+/** For people. */
+export const policiesOf = (scenario: ExpandedScenario): string =>
+  [...new Set(groupsOf(scenario).map(({ policy }) => policy))].join(", ");
 
 /** Timeouts that a tuned timeout policy is chosen from, as fractions of the SLO. */
 const TIMEOUT_FRACTIONS = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6];

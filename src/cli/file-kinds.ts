@@ -64,7 +64,8 @@ export const FILE_KINDS: readonly FileKind[] = [
     keys: Object.keys(pipelineFileSchema.shape),
     check: ({ file }) => {
       const { slo_ms, modules, budget } = fileFrom(file, parsePipelineFile).file;
-      const rule = typeof budget === "string" ? budget : budget.rule;
+      const rule =
+        budget === undefined ? "by the policies of its models" : typeof budget === "string" ? budget : budget.rule;
       return `SLO ${formatNumber(slo_ms)} ms, ${plural(modules.length, "module")}, budget ${rule}`;
     },
   },

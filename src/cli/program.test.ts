@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import { reportError } from "./exit.js";
 import { buildProgram } from "./program.js";
 
@@ -134,6 +134,42 @@ describe("rubato simulate", () => {
   });
 });
 
+test("rows of modules add up: who was called off is not among the dropped", async () => {
+  const args = ["scenarios/pipelines/pages.yaml", "--rate", "1200", "--duration", "6", "--policy", "pard"];
+  const { stdout } = await rubato("simulate", ...args);
+  const [titles, ...rows] = stdout
+    .slice(stdout.indexOf("\nmodule ") + 1)
+    .split("\n")
+    .map((line) => line.replaceAll(",", "").split(/ {2,}/));
+  expect(titles!.slice(1, 7)).toEqual(["arrived", "finished", "late", "dropped", "failed", "cancelled"]);
+  const counts = rows.map((row) => row.slice(1, 7).map(Number));
+  expect(counts).toHaveLength(6);
+  for (const [arrived, ...ended] of counts) expect(ended.reduce((sum, each) => sum + each, 0)).toBe(arrived);
+  expect(counts.some(([, , , , , cancelled]) => cancelled! > 0)).toBe(true);
+  const { per_module: modules } = JSON.parse((await rubato("simulate", ...args, "--json")).stdout);
+  expect(counts.map((row) => row[5])).toEqual(
+    Object.values<{ cancelled: number }>(modules).map(({ cancelled }) => cancelled),
+  );
+});
+
+describe("rubato simulate with a published system's policy in pipelines", () => {
+  const lv = "scenarios/pipelines/lv.yaml";
+  const simulate = (...args: string[]) => rubato("simulate", lv, "--duration", "6", "--policy", "nexus", ...args);
+  it("says the budget, and where it is not as published", async () => {
+    const { stdout, stderr } = await simulate();
+    expect(stdout).toMatch(/\nbudget {7}lv: forecast\n/);
+    expect(stderr).toContain("hint: pipeline lv names budget forecast; nexus as published has whole (--budget whole)");
+    expect(stderr).toContain(
+      "hint: groups person, face, expression, eyes, pose: nexus with plan: epochs; as published",
+    );
+  });
+  it("says nothing more to who has it so", async () => {
+    const { stdout, stderr } = await simulate("--budget", "whole", "--option", "plan=static", "--json");
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout).budgets).toEqual({ lv: "whole" });
+  });
+});
+
 describe("rubato goodput", () => {
   it("--json prints the peak with its interval and the baselines beside it", async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "rubato-goodput-"));
@@ -154,6 +190,48 @@ describe("rubato goodput", () => {
       const alone = await rubato("goodput", file, "--seeds", "2", "--policy", "eager");
       expect(alone.code).toBe(0);
       expect(alone.stdout).toMatch(/^peak goodput {2}[\d.]+ \(95 %: [\d.]+ to [\d.]+\) requests\/s, eager\n/);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+  it("of a pipeline it is a rate of requests: less is in time just above it, and enough just below", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "rubato-goodput-"));
+    const file = path.join(folder, "pair.yaml");
+    writeFileSync(
+      file,
+      `duration_s: 12
+warmup_s: 2
+groups: [{ name: g, accelerators: 2 }, { name: h, accelerators: 1, policy: eager }]
+models:
+  - { name: a, group: g, profile: { alpha_ms: 1, beta_ms: 5 } }
+  - { name: b, group: h, profile: { alpha_ms: 2, beta_ms: 5 } }
+pipelines: [{ name: p, slo_ms: 80, modules: [{ id: 0, name: a }, { id: 1, name: b, pres: [0] }] }]
+policy: deferred
+arrivals: { process: poisson, rate_rps: 1 }
+`,
+    );
+    try {
+      const { code, stdout, stderr } = await rubato("goodput", file, "--seeds", "3", "--no-baselines", "--json");
+      expect([code, stderr]).toEqual([0, ""]);
+      const report = JSON.parse(stdout);
+      expect(report).toMatchObject({ policy: "deferred, eager", found: "root", budgets: { p: "staggered" } });
+      const badAt = async (rate: number): Promise<number> => {
+        const seeds = ["1", "2", "3"];
+        const runs = await Promise.all(
+          seeds.map((seed) => rubato("simulate", file, "--json", "--seed", seed, "--rate", String(rate))),
+        );
+        return runs.reduce((sum, run) => sum + JSON.parse(run.stdout).per_model.p.bad_rate, 0) / seeds.length;
+      };
+      expect(await badAt(0.97 * report.peak_goodput_rps)).toBeLessThan(0.01);
+      expect(await badAt(1.03 * report.peak_goodput_rps)).toBeGreaterThan(0.01);
+      const shown = await rubato("goodput", file, "--seeds", "2", "--policy", "naive");
+      expect(shown.stdout).toMatch(/^peak goodput .*, naive\nlimited by {4}p, at 1.00 % bad\n/);
+      const short = await rubato("goodput", file, "--seeds", "2", "--policy", "naive", "--duration", "3");
+      expect(short.stdout).toMatch(/\nmeasured .* runs; few requests: 1.00 % of them are \d/);
+      expect(shown.stdout).toContain("budget       p: whole\n");
+      const bounded = await rubato("goodput", file, "--bound");
+      expect([bounded.code, bounded.stdout]).toEqual([2, ""]);
+      expect(bounded.stderr).toContain("pipelines: do not go with --bound, which looks at models one by one");
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

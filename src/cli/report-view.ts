@@ -9,8 +9,8 @@ const right = (title: string) => ({ title, align: "right" }) as const;
 
 export function renderReport(name: string, report: Report): string {
   const seeds = report.seeds.length === 1 ? `seed ${report.seeds[0]}` : `${report.seeds.length} seeds`;
-  const outcomes = (["finished", "late", "dropped", "failed"] as const)
-    .map((outcome) => `${outcome} ${formatNumber(report[outcome])}`)
+  const outcomes = outcomesOf(report, report.cancelled > 0)
+    .map(([outcome, count]) => `${outcome} ${formatNumber(count)}`)
     .join(", ");
   const { batch_size: batch } = report;
   const sizes = (["mean", "p50", "p90", "max"] as const).map((key) => `${key} ${formatNumber(batch[key])}`);
@@ -21,6 +21,7 @@ export function renderReport(name: string, report: Report): string {
       "policy",
       `${report.policy}, ${seeds}, ${formatNumber(report.duration_s)} s (${formatNumber(report.warmup_s)} s not counted)`,
     ],
+    ...renderBudgets(report.budgets),
     ["requests", `arrived ${formatNumber(report.arrived)}: ${outcomes}`],
     ["goodput", `${formatNumber(report.goodput_rps)} requests/s`],
     ["bad", formatPercent(report.bad_rate)],
@@ -64,6 +65,28 @@ export function renderReport(name: string, report: Report): string {
   return parts.join("\n\n");
 }
 
+/** Each request once: who was cancelled is not among the dropped. */
+function outcomesOf({ finished, late, dropped, cancelled, failed }: OutcomeNumbers, withCancelled: boolean) {
+  const outcomes: [string, number][] = [
+    ["finished", finished],
+    ["late", late],
+    ["dropped", dropped - cancelled],
+    ["failed", failed],
+  ];
+  return withCancelled ? [...outcomes, ["cancelled", cancelled] as const] : outcomes;
+}
+
+/** What modules' queues are told of the rest of their pipeline. */
+function renderBudgets(budgets: Report["budgets"] = {}): [string, string][] {
+  const words = Object.entries(budgets).map(([pipeline, budget]) => {
+    const own = typeof budget === "string" ? {} : budget;
+    const { rule = budget, ...options } = own;
+    const rest = Object.entries(options).map(([key, value]) => `, ${key} ${value}`);
+    return `${pipeline}: ${rule}${rest.join("")}`;
+  });
+  return words.length === 0 ? [] : [["budget", words.join("; ")]];
+}
+
 /** Of all that arrived and were not cancelled. */
 function renderAnswers({ right, wrong, late, evicted, accuracy }: Answers): string {
   const part = (count: number): string => formatPercent(count / Math.max(1, right + wrong + late + evicted));
@@ -104,11 +127,12 @@ function renderAutoscale({ dry_run: isDry, accelerators_mean: there, ...rest }: 
 }
 
 /** The peak, the policies beside it, and the report at the peak. */
-export function renderGoodput(name: string, report: GoodputReport, models: readonly string[]): string {
+export function renderGoodput(name: string, report: GoodputReport): string {
+  const models = Object.keys(report.per_model);
   const pairs: [string, string][] = [
     ["peak goodput", `${renderPeak(report)} requests/s, ${report.policy}`],
     ["limited by", `${models[report.worst_model] ?? "–"}, at ${formatPercent(report.bad_rate_max)} bad`],
-    ["measured", `${report.seeds.length} seeds, ${formatNumber(report.runs)} runs`],
+    ["measured", `${report.seeds.length} seeds, ${formatNumber(report.runs)} runs${renderRarity(report)}`],
   ];
   if (report.bounds !== undefined) {
     const { fluid_rps, gathering_rps, gathering_low_rps, gathering_high_rps } = report.bounds;
@@ -132,6 +156,14 @@ export function renderGoodput(name: string, report: GoodputReport, models: reado
   if (beside.length > 0) parts.push(renderComparison([report, ...beside]));
   parts.push(`At the peak:\n${renderReport(name, report)}`);
   return parts.join("\n\n");
+}
+
+/** Bad requests of fewer than this say little of a rate of 1 %. */
+const BAD_EVENTS_MIN = 10;
+
+function renderRarity({ bad_events_expected: events, bad_rate_max: bad }: GoodputReport): string {
+  if (events === null || events >= BAD_EVENTS_MIN) return "";
+  return `; few requests: ${formatPercent(bad)} of them are ${formatNumber(events)} (--duration, --seeds: more)`;
 }
 
 function renderPeak(report: GoodputReport): string {
@@ -168,10 +200,13 @@ function renderCounts(counts: Readonly<Record<string, number>>): string {
 }
 
 function renderParts(title: string, parts: readonly (readonly [string, OutcomeNumbers])[]): string {
-  const titles = ["arrived", "finished", "late", "dropped", "failed", "bad", "requests/s", "p50 ms", "p99 ms", "batch"];
+  const withCancelled = parts.some(([, { cancelled }]) => cancelled > 0);
+  const outcomes = outcomesOf(parts[0]![1], withCancelled).map(([outcome]) => outcome);
+  const titles = ["arrived", ...outcomes, "bad", "requests/s", "p50 ms", "p99 ms", "batch"];
   const rows = parts.map(([name, part]) => [
     name,
-    ...[part.arrived, part.finished, part.late, part.dropped, part.failed].map((count) => formatNumber(count)),
+    formatNumber(part.arrived),
+    ...outcomesOf(part, withCancelled).map(([, count]) => formatNumber(count)),
     formatPercent(part.bad_rate),
     formatNumber(part.goodput_rps),
     formatNumber(part.latency_ms.p50),

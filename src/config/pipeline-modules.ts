@@ -9,6 +9,7 @@ import {
   ESTIMATES,
 } from "../system/budget/budget-spec.js";
 import { MODULES_MAX, type ModuleSpec } from "../system/pipeline.js";
+import { DEFAULT_BUDGETS, defaultBudget } from "./default-budget.js";
 import { nameSchema } from "./scenario/name.js";
 
 const id = z.int().min(0).max(1_000_000);
@@ -98,9 +99,9 @@ export const budgetField = z
         .describe("overload: mean queueing delay from which on a module is overloaded."),
     }),
   ])
-  .default("staggered")
+  .optional()
   .describe(
-    "What the queue of a module must reach, of the request's one deadline: a rule, or a rule with its options. share: its share of the time " +
+    `What the queue of a module must reach, of the request's one deadline: a rule, or a rule with its options. Default: ${DEFAULT_BUDGETS}. share: its share of the time ` +
       "that is left, by the times of one request in the modules from here on, along the longest way; measured: the same by the times that " +
       "parts took in the modules in the last second or so; staggered: all but " +
       "what the modules after it take in planned batches while all their accelerators run such, or its share where that is more, and where modules share accelerators a request is let in only if it ends behind all that is begun; rest: all but the times of one request of the modules after it; whole: the deadline " +
@@ -133,12 +134,24 @@ export function idleOptions(written: unknown): { readonly key: string; readonly 
 }
 
 /** As a file writes it, defaults filled in. */
-export type WrittenBudget = z.output<typeof budgetField>;
+export type WrittenBudget = NonNullable<z.output<typeof budgetField>>;
 
-export function budgetSpec(written: WrittenBudget): BudgetSpec {
+/** @param policies of the groups that the pipeline's modules run on: what it has that names none. See defaultBudget. */
+export function budgetSpec(written: WrittenBudget | undefined, policies: Iterable<string | null>): BudgetSpec {
+  if (written === undefined) return { ...BUDGET_DEFAULTS, rule: defaultBudget(policies) };
   if (typeof written === "string") return { ...BUDGET_DEFAULTS, rule: written };
   const { window_s: windowS, threshold_ms: thresholdMs, ...rest } = written;
   return { ...rest, windowS, thresholdUs: Math.round(thresholdMs * 1000) };
+}
+
+/** The shortest that a file would say: the rule, with the options that are not its defaults. */
+export function writtenBudget({ rule, ...spec }: BudgetSpec): string | Readonly<Record<string, unknown>> {
+  const { windowS, thresholdUs, ...rest } = spec;
+  const options = Object.entries({ ...rest, window_s: windowS, threshold_ms: thresholdUs / 1000 });
+  const { windowS: window_s, thresholdUs: defaultUs, ...defaults } = BUDGET_DEFAULTS;
+  const usual: Readonly<Record<string, unknown>> = { ...defaults, window_s, threshold_ms: defaultUs / 1000 };
+  const own = options.filter(([key, value]) => value !== usual[key]);
+  return own.length === 0 ? rule : { rule, ...Object.fromEntries(own) };
 }
 
 interface WrittenModule extends Omit<z.output<z.ZodObject<typeof moduleFields>>, "subs"> {

@@ -123,6 +123,8 @@ export interface Report extends OutcomeNumbers {
   readonly warmup_s: number;
   readonly per_model: Readonly<Record<string, OutcomeNumbers>>;
   readonly per_module: Readonly<Record<string, OutcomeNumbers>>;
+  /** By pipeline, as a scenario would say it: a rule, or a rule with options. Of simulated runs with pipelines. */
+  readonly budgets?: Readonly<Record<string, string | Readonly<Record<string, unknown>>>>;
   /** By model/app, where models of the scenario have apps. */
   readonly per_kind?: Readonly<Record<string, OutcomeNumbers>>;
   /** Of one run with a scenario's `autoscale`. */
@@ -196,6 +198,7 @@ export function combineReports(reports: readonly Report[]): Report {
     ...combineNumbers(reports),
     per_model: combineGroups(reports.map((report) => report.per_model)),
     per_module: combineGroups(reports.map((report) => report.per_module)),
+    ...(first.budgets === undefined ? {} : { budgets: first.budgets }),
     ...(first.per_kind === undefined
       ? {}
       : { per_kind: combineGroups(reports.map((report) => report.per_kind ?? {})) }),

@@ -13,6 +13,14 @@ export interface ServedModel {
   readonly batchSizeMax: number;
 }
 
+/** How its published system serves pipelines. */
+export interface InPipelines {
+  /** What a pipeline's `budget` is that names none, where this policy serves all of its modules. */
+  readonly budget: string;
+  /** Options that it has where a group serves one module; told to who has others. */
+  readonly options?: Readonly<Record<string, string>>;
+}
+
 /**
  * All that the rest of the system knows of a policy. Schema, command line, documentation, contract tests, simulator and
  * server are made from it: a new policy is a folder with one of these, and a line in the registry.
@@ -22,6 +30,8 @@ export interface PolicyDescriptor<T extends OptionTable = OptionTable, P extends
   /** A sentence or two for the reference. */
   readonly summary: string;
   readonly options: T;
+  /** Null: nothing of its own. */
+  readonly inPipelines: InPipelines | null;
   /** It can run on many threads; see SeparablePolicy. */
   readonly isSeparable: boolean;
   /** Why the live server cannot carry out what it decides with these options; null: it can. */
@@ -36,6 +46,7 @@ export interface PolicyDefinition<T extends OptionTable, P extends Policy = Poli
   readonly name: string;
   readonly summary: string;
   readonly options: T;
+  readonly inPipelines?: InPipelines;
   readonly exclusive?: readonly (readonly [string, string])[];
   /** See PolicyDescriptor; absent: it can be served. */
   readonly cannotServe?: string | ((given: GivenOptions<T>) => string | null);
@@ -49,12 +60,14 @@ export interface PolicyDefinition<T extends OptionTable, P extends Policy = Poli
 export function definePolicy<const T extends OptionTable, P extends Policy = Policy>(
   definition: PolicyDefinition<T, P>,
 ): PolicyDescriptor<T, P> {
-  const { name, summary, options, exclusive = [], isSeparable = false, cannotServe = null } = definition;
+  const { name, summary, options, inPipelines = null, exclusive = [], isSeparable = false } = definition;
+  const { cannotServe = null } = definition;
   const refusal = typeof cannotServe === "function" ? cannotServe : () => cannotServe;
   return {
     name,
     summary,
     options,
+    inPipelines,
     isSeparable,
     cannotServe: (given) => refusal(given as GivenOptions<T>),
     exclusive,

@@ -65,7 +65,7 @@ export interface WrittenReport {
 export async function writeReport(report: ReproductionReport, folder: string): Promise<WrittenReport> {
   const [{ renderFigure, standalone }, { renderHtml }] = await Promise.all([
     import("./chart.js"),
-    import("./html-report.js"),
+    import("./view/html-report.js"),
   ]);
   mkdirSync(folder, { recursive: true });
   const drawn = new Map<string, string>();

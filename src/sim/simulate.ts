@@ -7,7 +7,7 @@ import type { EventListener } from "./event-lines.js";
 import { Simulation } from "./simulation.js";
 
 export interface SimulateOptions {
-  /** A policy, or the name of one. Default: the scenario's. */
+  /** A policy, or the name of one. Default: the scenario's. Pipelines keep the budgets that the scenario was expanded with. */
   readonly policy?: string | Policy;
   /** Default: the scenario's when the policy is the scenario's, else the policy's own. */
   readonly policyOptions?: Readonly<Record<string, unknown>>;

@@ -1,3 +1,4 @@
+import { writtenBudget } from "../config/pipeline-modules.js";
 import { type ExpandedGroup, type ExpandedScenario, groupsOf } from "../config/scenario/expand-scenario.js";
 import { longestOf } from "../config/scenario/llm/expand-llm.js";
 import { variantOf } from "../core/latency/elastic.js";
@@ -214,8 +215,12 @@ export class Simulation implements TokenSink {
   report(seed: number): Report {
     const report = this.collector.report({ policy: this.policyName, seed });
     const profilers = this.groups.flatMap(({ profiler }) => profiler ?? []);
+    const { pipelines } = this.scenario;
     return {
       ...report,
+      ...(pipelines === undefined
+        ? {}
+        : { budgets: Object.fromEntries(pipelines.map(({ name, budget }) => [name, writtenBudget(budget)])) }),
       ...(this.fleet === null ? {} : { autoscale: this.fleet.report() }),
       ...(profilers.length === 0 ? {} : { profiler: profilerReport(profilers, this.scenario.durationUs) }),
     };

@@ -9,11 +9,12 @@ export const pipelineText = (modules: readonly string[], more = ""): string =>
   `slo_ms: 100\nmodules:\n${modules.map((module) => `  - ${module}\n`).join("")}${more}`;
 
 export const resolverOf =
-  (models: readonly ModelSpec[]) =>
+  (models: readonly ModelSpec[], policyOf: (model: string) => string | null = () => null) =>
   (text: string): PipelineSpec =>
     resolvePipeline(
       "p",
       "/models/p",
       parsePipelineFile(text, "p/pipeline.yaml"),
       (name) => models.find((model) => model.name === name) ?? "there is no such model",
+      policyOf,
     );

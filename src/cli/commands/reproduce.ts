@@ -9,6 +9,7 @@ import { OTAS_EXPERIMENTS } from "../../reproduce/otas/experiments.js";
 import { PARD_EXPERIMENTS } from "../../reproduce/pard/experiments.js";
 import type { ReproductionReport } from "../../reproduce/report.js";
 import type { Progress } from "../../reproduce/runner.js";
+import { shortCell } from "../../reproduce/view/short-cell.js";
 import { monotonicNow } from "../../wire/clock/monotonic-clock.js";
 import { interruptible, RunFailed } from "../exit.js";
 import { integerWithin } from "../option-values.js";
@@ -170,13 +171,19 @@ function renderReport(report: ReproductionReport): string {
     .map(({ title, scope, presentation: { tables, findings, notes } }) =>
       [
         `${title} (${scope})`,
-        ...tables.map((table) => `${table.title}\n${renderTable(table.columns, table.rows)}`),
+        ...tables.map(
+          (table) =>
+            `${table.title}\n${renderTable(
+              table.columns,
+              table.rows.map((row) => row.map(shortCell)),
+            )}`,
+        ),
         ...(findings.length === 0
           ? []
           : [
               renderTable(
                 [{ title: "" }, { title: "promised" }, { title: "found" }],
-                findings.map(({ promise, found, holds }) => [holds ? "holds" : "MISSED", promise, found]),
+                findings.map(({ promise, found, holds }) => [holds ? "holds" : "MISSED", promise, shortCell(found)]),
               ),
             ]),
         ...notes,

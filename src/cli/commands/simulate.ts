@@ -4,6 +4,7 @@ import type { Report } from "../../measure/report.js";
 import { RunFailed } from "../exit.js";
 import { LineFile } from "../line-file.js";
 import { type Output, writeJson } from "../output.js";
+import { publishedHints } from "../published-hints.js";
 import { renderReport } from "../report-view.js";
 import {
   addRateOption,
@@ -42,6 +43,7 @@ Examples:
     )
     .action(async (file: string, options: SimulateFlags) => {
       const scenario = loadWithOptions(file, options);
+      for (const hint of publishedHints(scenario, options)) output.note(`hint: ${hint}`);
       const { simulate } = await import("../../sim/simulate.js");
       const log = options.eventLog === undefined ? null : new LineFile(options.eventLog, "--event-log");
       const report = simulate(scenario, log === null ? {} : { onEvent: (event) => log.write(JSON.stringify(event)) });

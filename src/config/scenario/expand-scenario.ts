@@ -161,7 +161,13 @@ export function expandScenario(scenario: Scenario, data: ScenarioData = {}, sour
     modulation?.meanRps ?? scenario.arrivals.rate_rps ?? 0,
   );
   const names = written.map(({ model }) => model.name);
-  const pipelines = expandPipelines(scenario, names, (index) => rates[outer.length + index]!, issues);
+  const pipelines = expandPipelines(
+    scenario,
+    names,
+    (index) => groups[hostOf(written[index]!.model.group).group]!.policy,
+    (index) => rates[outer.length + index]!,
+    issues,
+  );
   issues.throwIfAny();
   const soonestUs = (index: number): number => {
     const { model } = written[index]!;

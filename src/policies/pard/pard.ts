@@ -11,6 +11,7 @@ export const pardPolicy = definePolicy({
   summary:
     "PARD: requests are sent to workers as they come; each has a double-ended priority queue by remaining budget, and a batch that grows " +
     "behind the one that runs. Whoever would not end in it by its budget is given up. For modules of pipelines with `budget: forecast`.",
+  inPipelines: { budget: "forecast" },
   options: {
     priority: {
       type: "choice",

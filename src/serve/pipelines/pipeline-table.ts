@@ -149,8 +149,12 @@ export class PipelineTable implements PipelineView {
       const { folder, read } = this.source!.readPipeline(name);
       this.entries.set(name, entry);
       if (withModels) await this.loadModels(read);
-      const spec = resolvePipeline(name, folder, read, (model) =>
-        this.isInRepository(model) ? IS_PIPELINE : this.modelOf(model),
+      const spec = resolvePipeline(
+        name,
+        folder,
+        read,
+        (model) => (this.isInRepository(model) ? IS_PIPELINE : this.modelOf(model)),
+        (model) => this.host.models.serving(model, "").group.spec.policy?.name ?? null,
       );
       const served = this.create(spec);
       await served.start();

@@ -69,10 +69,14 @@ export function readRepository(folder: string, options: RepositoryOptions = {}):
     const why = names.includes(name) ? "it cannot be served" : `there is no such model${hint(name, names)}`;
     return models.findLast((spec) => spec.name === name) ?? why;
   };
+  const policyOf = (name: string): string | null => {
+    const group = options.host?.groups.find((each) => each.name === (modelOf(name) as ModelSpec).group);
+    return group?.policy?.name ?? null;
+  };
   for (const name of pipelinesNamed) {
     try {
       const { folder: own, read } = readPipelineFile(folder, name);
-      pipelines.push(resolvePipeline(name, own, read, modelOf));
+      pipelines.push(resolvePipeline(name, own, read, modelOf, policyOf));
     } catch (error) {
       errors.push({ name, version: "", message: (error as Error).message });
     }

@@ -30,22 +30,16 @@ export interface ExpandedPipeline {
   readonly apps?: { readonly names: readonly string[]; readonly cumulative: Float64Array };
 }
 
-/** @param rateOf by index of the pipeline. @param models names of all models, copies made. */
+/** @param rateOf by index of the pipeline. @param models names of all models, copies made. @param policyOf of its group, by model. */
 export function expandPipelines(
   scenario: Scenario,
   models: readonly string[],
+  policyOf: (model: number) => string,
   rateOf: (index: number) => number,
   issues: IssueList,
 ): ExpandedPipeline[] {
-  return (scenario.pipelines ?? []).map(({ name, slo_ms: sloMs, budget, modules, apps }, index) => ({
-    name,
-    sloUs: sloUsFromMs(sloMs),
-    rateRps: rateOf(index),
-    budget: budgetSpec(budget),
-    ...(apps === undefined
-      ? {}
-      : { apps: { names: apps.map((app) => app.name), cumulative: cumulated(apps.map(({ share }) => share)) } }),
-    modules: moduleSpecs(modules).map((spec, module): ExpandedModule => {
+  return (scenario.pipelines ?? []).map(({ name, slo_ms: sloMs, budget, modules, apps }, index) => {
+    const expanded = moduleSpecs(modules).map((spec, module): ExpandedModule => {
       const { model: written, fan_out: fanOut, branch } = modules[module]!;
       const model = models.indexOf(written ?? spec.name);
       if (model < 0) {
@@ -64,8 +58,21 @@ export function expandPipelines(
         ...(counts === undefined ? {} : { parts: { counts, cumulative: cumulated(weights ?? counts.map(() => 1)) } }),
         ...(branch === undefined ? {} : { ways: waysOf(branch, apps ?? []) }),
       };
-    }),
-  }));
+    });
+    return {
+      name,
+      sloUs: sloUsFromMs(sloMs),
+      rateRps: rateOf(index),
+      budget: budgetSpec(
+        budget,
+        expanded.flatMap(({ model }) => (model < 0 ? [] : policyOf(model))),
+      ),
+      ...(apps === undefined
+        ? {}
+        : { apps: { names: apps.map((app) => app.name), cumulative: cumulated(apps.map(({ share }) => share)) } }),
+      modules: expanded,
+    };
+  });
 }
 
 function waysOf(

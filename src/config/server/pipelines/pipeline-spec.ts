@@ -1,5 +1,6 @@
 /** A pipeline held against the models and steps that it runs: where each tensor comes from, and whether it fits where it goes. */
 import { sloUsFromMs, workUsFromMs } from "../../../core/time.js";
+import type { BudgetSpec } from "../../../system/budget/budget-spec.js";
 import type { ModelSpec } from "../../model.js";
 import { budgetSpec } from "../../pipeline-modules.js";
 import { type EndSpec, plain } from "./module-tensors.js";
@@ -10,6 +11,7 @@ import { TensorResolver } from "./tensor-resolver.js";
 
 /**
  * @param folder of its file. @param modelOf the model of a name, or why it cannot be had.
+ * @param policyOf of the group that a model of this name runs on; null: the group has none.
  * @throws ModelFileError listing every problem; those between two ends name both.
  */
 export function resolvePipeline(
@@ -17,6 +19,7 @@ export function resolvePipeline(
   folder: string,
   read: ReadPipeline,
   modelOf: (name: string) => ModelSpec | string,
+  policyOf: (model: string) => string | null,
 ): PipelineSpec {
   const { file } = read;
   const resolver = new TensorResolver(read, modelOf);
@@ -42,10 +45,14 @@ export function resolvePipeline(
     return [...new Set([...names, ...(own === null ? [] : [own.tensor])])];
   };
   const served = modules.map((module, index) => ({ ...module, outputs: taken(index) }));
+  const budget = budgetSpec(
+    file.budget,
+    served.flatMap(({ model, step }) => (step === null ? policyOf(model) : [])),
+  );
   return {
-    client: clientOf(name, folder, file, served, inputs, outputs),
+    client: clientOf(name, folder, file, budget, served, inputs, outputs),
     modules: served,
-    budget: budgetSpec(file.budget),
+    budget,
     outputs,
     requestsMax: file.queue.requests_max,
     bytesMax: file.queue.bytes_max,
@@ -63,6 +70,7 @@ function clientOf(
   name: string,
   folder: string,
   file: PipelineFile,
+  budget: BudgetSpec,
   modules: readonly ServedModule[],
   inputs: readonly EndSpec[],
   outputs: readonly NamedEnds[],
@@ -90,7 +98,7 @@ function clientOf(
     emulated: null,
     apps: [],
     parameters: {
-      "rubato.budget": budgetSpec(file.budget).rule,
+      "rubato.budget": budget.rule,
       "rubato.modules": modules.map((module) => `${module.name} (${runOf(module)})`).join(", "),
     },
   };

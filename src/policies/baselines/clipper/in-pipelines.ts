@@ -33,6 +33,7 @@ export const clipperPlusPolicy = definePolicy({
   summary:
     "Clipper++: a free accelerator takes what is there, up to the planned batch; whose budget has passed by then is dropped. For modules of " +
     "pipelines with `budget: split`.",
+  inPipelines: { budget: "split" },
   options: { batch_size: batchSize },
   create: ({ batch_size }) => policyOf("clipper++", batch_size, true),
 });
@@ -41,6 +42,7 @@ export const naivePolicy = definePolicy({
   name: "naive",
   summary:
     "A free accelerator takes what is there, up to the planned batch, earliest deadline first; nobody is ever dropped.",
+  inPipelines: { budget: "whole" },
   options: { batch_size: batchSize },
   create: ({ batch_size }) => policyOf("naive", batch_size, false),
 });

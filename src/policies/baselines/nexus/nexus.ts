@@ -11,6 +11,8 @@ export const nexusPolicy = definePolicy({
   summary:
     "Nexus: each request is sent to an accelerator as it arrives, by a plan made from measured rates; backends take " +
     "the models in turn and wait for nothing.",
+  // On the workers of one module the planner has nothing to place.
+  inPipelines: { budget: "whole", options: { plan: "static" } },
   options: {
     plan: {
       type: "choice",

@@ -1,7 +1,8 @@
 /** The report as one HTML file that needs nothing else: figures as SVG, tables, what was promised and found. */
-import { darkStyle } from "./chart.js";
-import { PAPERS, type Table } from "./experiment.js";
-import type { ExperimentReport, ReproductionReport } from "./report.js";
+import { darkStyle } from "../chart.js";
+import { PAPERS, type Table } from "../experiment.js";
+import type { ExperimentReport, ReproductionReport } from "../report.js";
+import { shortCell } from "./short-cell.js";
 
 export interface DrawnFigure {
   readonly id: string;
@@ -52,7 +53,7 @@ function renderExperiment(experiment: ExperimentReport, figures: ReadonlyMap<str
   const { name, title, about, scope, command, presentation } = experiment;
   const findings = presentation.findings.map(
     ({ promise, found, holds }) =>
-      `<tr class="${holds ? "holds" : "missed"}"><td>${holds ? "holds" : "missed"}</td><td>${escapeHtml(promise)}</td><td>${escapeHtml(found)}</td></tr>`,
+      `<tr class="${holds ? "holds" : "missed"}"><td>${holds ? "holds" : "missed"}</td><td>${escapeHtml(promise)}</td><td>${escapeHtml(shortCell(found))}</td></tr>`,
   );
   return `<section id="${anchor(name)}">
 <h2>${escapeHtml(title)}</h2>
@@ -74,7 +75,9 @@ function renderTable({ title, columns, rows }: Table): string {
   const cell = (tag: string, text: string, column: number): string =>
     `<${tag}${columns[column]?.align === "right" ? ' class="number"' : ""}>${escapeHtml(text)}</${tag}>`;
   const head = columns.map((column, index) => cell("th", column.title, index)).join("");
-  const body = rows.map((row) => `<tr>${row.map((text, index) => cell("td", text, index)).join("")}</tr>`).join("\n");
+  const body = rows
+    .map((row) => `<tr>${row.map((text, index) => cell("td", shortCell(text), index)).join("")}</tr>`)
+    .join("\n");
   return `<h3>${escapeHtml(title)}</h3>
 <div class="wide"><table><thead><tr>${head}</tr></thead><tbody>
 ${body}
