@@ -81,7 +81,7 @@ describe("the pipelines that ship, served", () => {
     const empty = await read(await sharp({ create: white }).png().toBuffer());
     expect([empty.text!.shape, empty.boxes!.shape]).toEqual([[0], [0, 4]]);
     await expect(read(Buffer.from("no image"))).rejects.toThrow(
-      /^pipeline 'ocr': module 'page': step '\.\/read\.mjs#page': the step failed: the image cannot be read/,
+      /^pipeline 'ocr': module 'page': step '\.\/read\.mjs#page': the step refused the request: the image cannot be read/,
     );
     client.close();
   }, 120_000);
