@@ -58,7 +58,6 @@ export class LivePipeline implements FlowDriver {
   readonly states: ModuleStates;
   private readonly host: PipelineHost;
   private readonly cells: PipelineCells;
-  private readonly pipeline: Pipeline;
   private readonly flow: Flow;
   private readonly budgets: Budgets;
   private readonly runs: ModuleRuns;
@@ -88,7 +87,6 @@ export class LivePipeline implements FlowDriver {
   constructor(spec: PipelineSpec, times: ModuleTimes, cells: PipelineCells, host: PipelineHost) {
     const pipeline = new Pipeline(spec.modules);
     this.spec = spec;
-    this.pipeline = pipeline;
     this.host = host;
     this.cells = cells;
     const hasParts = spec.modules.some(({ fanOut }) => fanOut.length > 0);
@@ -280,7 +278,7 @@ export class LivePipeline implements FlowDriver {
       deadline,
       leastUs: runs.leastUs(module),
       allUs,
-      leastAfterUs: this.pipeline.longest("subs", (each) => runs.leastUs(each))[module]!,
+      leastAfterUs: budgets.leastAfter(module),
       // There chance decides who is let in, and nothing else.
       dueWith: rule === "overload" ? (other) => other : dueWith,
       entryUs: budgets.entryUs(module),

@@ -159,6 +159,11 @@ export class Budgets {
     return this.committed?.takesUs(request, module, parts) ?? 0;
   }
 
+  /** Least time of a request in all modules after this one, along the longest way. */
+  leastAfter(module: number): number {
+    return this.leastAfterUs[module]!;
+  }
+
   /** What a request would need now to be let in at the module; 0: all are. */
   entryUs(module: number): number {
     return this.committed?.foreseenUs(this.ownUs[module]! + this.afterUs[module]!) ?? 0;

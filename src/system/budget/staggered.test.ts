@@ -17,6 +17,16 @@ const SLO_US = 300_000;
 /** l(1) = 10 ms each; in turn 20, 40, 60 ms. */
 const TIMES: ModuleTimes = { leastUs: () => 10_000, staggeredUs: (module) => 20_000 * (module + 1) };
 
+/** Runs nothing; fan-outs make one part. */
+const IDLE: FlowDriver = {
+  submit: () => {},
+  callOff: () => {},
+  partsOf: () => 1,
+  branchOf: () => 0,
+  requestEntered: () => {},
+  requestEnded: () => {},
+};
+
 describe("staggered execution", () => {
   /** l(b) = 5 + 5 b ms. */
   const execUs = Float64Array.from({ length: 10 }, (_, size) => 5000 + 5000 * size);
@@ -109,14 +119,7 @@ describe("budget: staggered, modules on the same accelerators", () => {
 
   it("let a request in only if it ends behind those that are begun, and tell it so by a moment that nobody reaches", () => {
     const ends: number[] = [];
-    const driver: FlowDriver = {
-      submit: () => {},
-      callOff: () => {},
-      partsOf: () => 1,
-      branchOf: () => 0,
-      requestEntered: () => {},
-      requestEnded: (request) => ends.push(request),
-    };
+    const driver: FlowDriver = { ...IDLE, requestEnded: (request) => ends.push(request) };
     const flow = new Flow(CHAIN, driver, 64);
     const times: ModuleTimes = { ...TIMES, groupOf: () => 0, acceleratorsOf: () => 2 };
     const budgets = new Budgets(CHAIN, "staggered", times, SLO_US);
@@ -153,15 +156,7 @@ describe("budget: staggered, modules on the same accelerators", () => {
       { id: 3, name: "d", pres: [1, 2], subs: [] },
     ]);
     const letIn = (groups: readonly number[]): number => {
-      const driver: FlowDriver = {
-        submit: () => {},
-        callOff: () => {},
-        partsOf: () => 1,
-        branchOf: () => 0,
-        requestEntered: () => {},
-        requestEnded: () => {},
-      };
-      const flow = new Flow(diamond, driver, 64);
+      const flow = new Flow(diamond, IDLE, 64);
       const times: ModuleTimes = {
         leastUs: () => 10_000,
         groupOf: (module) => groups[module]!,
@@ -191,12 +186,9 @@ describe("budget: staggered, modules on the same accelerators", () => {
     ]);
     const read: Part[] = [];
     const driver: FlowDriver = {
+      ...IDLE,
       submit: (part) => void (flow.moduleOf(part) === 1 && read.push(part)),
-      callOff: () => {},
       partsOf: () => 6,
-      branchOf: () => 0,
-      requestEntered: () => {},
-      requestEnded: () => {},
     };
     const flow = new Flow(parted, driver, 64);
     const times: ModuleTimes = {
