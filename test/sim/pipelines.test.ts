@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { expandScenario } from "../../src/config/scenario/expand-scenario.js";
 import {
   type ExpandedScenario,
@@ -13,7 +14,7 @@ import {
   withRate,
 } from "../../src/config/scenario/scenario.js";
 import { parseReplay } from "../../src/config/scenario/traces.js";
-import { parseSource } from "../../src/config/source.js";
+import { parseSource, sourceOf } from "../../src/config/source.js";
 import { conservation, type Report } from "../../src/measure/report.js";
 import type { SimulatedEvent } from "../../src/sim/event-lines.js";
 import { simulate } from "../../src/sim/simulate.js";
@@ -399,6 +400,21 @@ describe("a page whose modules share two accelerators: a detection, then 0 to 20
     },
   );
 });
+
+test.each([1.2, 4.82])(
+  "what models promise clients of their own keeps no accelerator from pages that are begun (%s pages/s)",
+  (rateRps) => {
+    const file = parse(readFileSync("scenarios/pipelines/ocr-steps.yaml", "utf8"));
+    const promises: Readonly<Record<string, number>> = { detect: 435, direction: 145, read: 435 };
+    const models = file.models.map((model: { name: string }) => ({ ...model, slo_ms: promises[model.name] }));
+    const scenario = withRate(loadScenarioFrom(sourceOf({ ...file, models, duration_s: 120 }, "promises")), rateRps);
+    const served = (isolation: boolean): Report =>
+      simulate(scenario, { policy: "auto", policyOptions: { isolation }, seed: 1 });
+    const [kept, free] = [served(true), served(false)];
+    expect(kept.goodput_rps).toBeGreaterThan(0.97 * free.goodput_rps);
+    expect(kept.invalid_rate).toBeLessThan(0.04);
+  },
+);
 
 test("branches on the same accelerators: past capacity a request is refused before anything is spent on it, and not one of its branches", () => {
   const scenario = loadScenario("scenarios/pipelines/shared-branches.yaml", { durationS: 30 });

@@ -14,7 +14,7 @@ import type { KindTimes, NetworkDelays, Policy } from "../../src/core/policy.js"
 import { type CommandSink, NO_DELAYS, Scheduler } from "../../src/core/scheduler.js";
 import type { AcceleratorId } from "../../src/core/tables/accelerator-table.js";
 import type { BatchId } from "../../src/core/tables/batch-table.js";
-import { PLAIN, type RequestHandle } from "../../src/core/tables/request-table.js";
+import { PLAIN, type RequestHandle, type RequestTraits } from "../../src/core/tables/request-table.js";
 
 export interface HandDrivenOptions {
   readonly policy: Policy;
@@ -97,11 +97,22 @@ export class HandDriven implements CommandSink {
   arrive(at: number, letters: string | number, model = 0, deadline = 1e9, kind = 0, weight = 1): this {
     this.runTo(at, false);
     for (const name of typeof letters === "string" ? letters : [letters]) {
-      const tag = this.names.push(name) - 1;
       const traits = kind === 0 && weight === 1 ? PLAIN : { ...PLAIN, kind, weight };
-      if (!this.scheduler.arrive(model, tag, at, deadline, at, traits)) violated(`request ${name} did not fit`);
+      this.come(name, at, model, deadline, traits);
     }
     return this;
+  }
+
+  /** The same, of a pipeline whose modules before it ran on these accelerators and whose others follow. */
+  arriveBegun(at: number, letters: string, model = 0, dueBy = 1e9, kind = 0): this {
+    this.runTo(at, false);
+    for (const name of letters) this.come(name, at, model, dueBy + 1, { ...PLAIN, kind, dueBy, headStartUs: 1 });
+    return this;
+  }
+
+  private come(name: string | number, at: number, model: number, deadline: number, traits: RequestTraits): void {
+    const tag = this.names.push(name) - 1;
+    if (!this.scheduler.arrive(model, tag, at, deadline, at, traits)) violated(`request ${name} did not fit`);
   }
 
   /** Nothing happens if it has ended. */

@@ -1,9 +1,11 @@
 /** What `auto` does for requests that go on to later modules of a pipeline, each part alone, in short simulations. */
 import { describe, expect, it } from "vitest";
+import { HandDriven } from "../../../test/support/hand-driven.js";
 import { loadScenarioFrom } from "../../config/scenario/scenario.js";
 import { sourceOf } from "../../config/source.js";
 import type { Report } from "../../measure/report.js";
 import { simulate } from "../../sim/simulate.js";
+import { auto } from "../registry.js";
 
 const fields = {
   duration_s: 8,
@@ -75,5 +77,29 @@ describe("requests that go on to later modules", () => {
       ...BURSTS,
     };
     expect(run(alone, {})).toEqual(run(alone, { hand_on: false, backlog_target: false }));
+  });
+});
+
+describe("parts of a begun request that take unlike times, all as long as the longest of their batch", () => {
+  const timesOf = (us: number) => Float64Array.of(us, us);
+  const drive = (byKind: boolean): string[] => {
+    const driven = new HandDriven({
+      policy: auto({}),
+      kinds: [
+        { name: "short", share: 0.5, aloneUs: timesOf(100) },
+        { name: "long", share: 0.5, aloneUs: timesOf(400) },
+      ],
+    });
+    driven.arriveBegun(0, "0");
+    for (const [index, letter] of [..."abLcd"].entries())
+      driven.arriveBegun(1 + index, letter, 0, 1e9, byKind && letter === "L" ? 1 : 0);
+    driven.until(5000);
+    return driven.dispatches.map((each) => each.split(":")[1]!);
+  };
+
+  it("go together until one would cost the batch more than it takes alone", () => {
+    // Two of 100 take 110, with the one of 400 a batch of three takes 1,020.
+    expect(drive(true)).toEqual(["0", "ab", "L", "cd"]);
+    expect(drive(false)).toEqual(["0", "abLcd"]);
   });
 });

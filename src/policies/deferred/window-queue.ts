@@ -10,11 +10,21 @@ import {
   CLOSE_TIMEOUT,
   CLOSE_WINDOW,
 } from "../../core/outcome.js";
-import type { NetworkDelays, Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
+import {
+  BEGUN_PART,
+  type NetworkDelays,
+  NO_PART,
+  PART,
+  type Queue,
+  type QueueKey,
+  type QueueSpec,
+  type QueueView,
+} from "../../core/policy.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../core/tables/request-table.js";
 import { BatchTimes } from "../batch-times.js";
+import type { TimesByKind } from "../by-kind/times-by-kind.js";
 import type { Retries } from "../retries.js";
 import { WaitingRequests } from "../waiting-requests.js";
 import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";
@@ -88,6 +98,8 @@ export class WindowQueue implements Queue {
   private plus: QueuePlus | null;
   private readonly rehearsal: Rehearsal | null;
   readonly batchEnded?: NonNullable<Queue["batchEnded"]>;
+  /** What those take that are unlike; null: all are alike. */
+  unlike: TimesByKind | null = null;
   private target: number;
   /** Largest batch that staggered execution sustains at the present rate. */
   private largest = 1;
@@ -420,7 +432,23 @@ export class WindowQueue implements Queue {
   private mostOn(accelerator: AcceleratorId, at: number): number {
     const most = this.times.sizeMaxOn(accelerator);
     if (this.size <= 1 || !this.goesOn) return most;
-    return Math.min(most, this.plus!.shareOfIdle(this.pending.length - this.aside, accelerator, at));
+    const share = Math.min(most, this.size, this.plus!.shareOfIdle(this.pending.length - this.aside, accelerator, at));
+    return this.unlike === null ? share : this.whileItPays(share, this.unlike);
+  }
+
+  /** How many of the first so many go together: until one would cost the batch more than it takes alone, as all are padded to the longest. */
+  private whileItPays(most: number, unlike: TimesByKind): number {
+    const { kind } = this.core.requests;
+    let longestUs = 0;
+    let batchUs = 0;
+    for (let size = 1; size <= most; size++) {
+      const aloneUs = unlike.meanAloneUs(kind[this.pending.handleAt(this.aside + size - 1)]!);
+      longestUs = Math.max(longestUs, aloneUs);
+      const withUs = unlike.batchUs(size, longestUs);
+      if (size > 1 && withUs - batchUs > aloneUs) return size - 1;
+      batchUs = withUs;
+    }
+    return most;
   }
 
   /** As much of it as the arbiter lets run there, and one request at the least. */
@@ -478,7 +506,9 @@ export class WindowQueue implements Queue {
     offers.opensAt[key] = Math.max(at + lead, Math.min(this.opensAt(size, at), latestAt));
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
-    offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0) - this.headStartUs;
+    const { headStartUs } = this;
+    offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0) - headStartUs;
+    offers.part[key] = headStartUs > 0 ? BEGUN_PART : this.isPart(this.aside) ? PART : NO_PART;
     // It stays 0 where no part of `deferred+` ever was.
     if (this.parts !== null)
       offers.earlyExecUs[key] = this.plus === null ? 0 : this.plus.earlyUnitUs(size, execUs, this.fastUs[size + 1]!);
@@ -499,6 +529,7 @@ export class WindowQueue implements Queue {
     const { key } = this;
     const lead = this.leadUs(1) + this.decisionUs;
     offers.size[key] = 1;
+    offers.part[key] = NO_PART;
     offers.opensAt[key] = at + lead;
     offers.latestAt[key] = this.solo.dueAt - this.fastUs[1]!;
     offers.leadUs[key] = lead;

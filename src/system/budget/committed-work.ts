@@ -19,7 +19,7 @@ const VAIN_PART = 0.02;
 const STEP = 0.05;
 const FACTOR_FIRST = 1;
 const FACTOR_MIN = 0.7;
-const FACTOR_MAX = 2;
+const FACTOR_MAX = 3;
 /** Whose end was foreseen before that part of its time says nothing of the margin. */
 const NEAR = 0.6;
 /** Weight of the newest request in what most take. */

@@ -7,10 +7,6 @@ export interface PartFrames {
   togetherOf(frame: number): number;
 }
 
-export interface SiblingFrames extends PartFrames {
-  numberOf(frame: number): number;
-}
-
 /** Of a part, with all that come together with it: time in the module, and in all before and after it along the longest way. */
 export interface Work {
   readonly ownUs: number;
@@ -91,14 +87,6 @@ export class PartWork {
     };
     this.known[module] = found;
     return found;
-  }
-
-  /** Of parts of one fan-out that queue for a module in the order of their numbers: time in it from the end of this one to that of the last. */
-  behindUs(module: number, frame: number, frames: SiblingFrames): number {
-    const together = frames.togetherOf(frame);
-    if (together === 1) return 0;
-    const behind = together / frames.togetherOf(frames.aroundOf(frame)) - 1 - frames.numberOf(frame);
-    return Math.max(0, this.ownUs(module, together, 0) - this.ownUs(module, together - behind, 0));
   }
 
   private isOf({ counts }: Known, frame: number, frames: PartFrames): boolean {

@@ -120,12 +120,6 @@ export class Staggered {
     // Who is let in and can no longer leave later modules what they may take is given up only when they cannot do it at all.
     const least = Math.floor(deadline - afterUs);
     if (due.dueBy < at + ownUs + this.longestUs) due.dueBy = Math.max(due.dueBy, least);
-    if (due.headStartUs === 0) return;
-    // But a part must leave those behind it their time: else its request is given up only when the last is too late, all others done. It ranks as they do.
-    const earlierUs = due.dueBy - least + Math.floor(this.expected.behindUs(module, frame, flow));
-    if (earlierUs <= 0) return;
-    due.dueBy -= earlierUs;
-    due.headStartUs = Math.max(1, due.headStartUs - earlierUs);
   }
 
   private reserve(): void {
