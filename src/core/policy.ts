@@ -42,11 +42,6 @@ export interface QueueSpec {
   readonly shadowOf?: QueueKey;
 }
 
-/** Values of OfferTable.part: of no pipeline; what a pipeline's module is to do; the same, of a request for which these accelerators worked before. */
-export const NO_PART = 0;
-export const PART = 1;
-export const BEGUN_PART = 2;
-
 /** Values of OfferTable.pin that name no accelerator. */
 export const ANY_ACCELERATOR = -1;
 export const NO_ACCELERATOR = -2;
@@ -89,8 +84,6 @@ export class OfferTable {
   aloneUs: Float64Array;
   /** How long a request of the queue may wait for an accelerator and be in time still, by its SLO; Infinity: nothing is kept free for it. */
   slackUs: Float64Array;
-  /** What its head is: NO_PART, PART or BEGUN_PART. Kept with `slackUs`. */
-  part: Uint8Array;
   /** The batch that is being granted may run this long at most; set by the arbiter, Infinity: as long as it likes. */
   limitUs: Float64Array;
   /** The one accelerator for which the offer is new, or ANY_ACCELERATOR, or NO_ACCELERATOR. Read by arbiters whose queues send requests to accelerators. */
@@ -105,7 +98,6 @@ export class OfferTable {
     this.demand = new Float64Array(capacity);
     this.more = new Int32Array(capacity);
     this.mayLeaveIdle = new Uint8Array(capacity);
-    this.part = new Uint8Array(capacity);
     this.earlyExecUs = new Float64Array(capacity);
     this.execUs = new Float64Array(capacity);
     this.aloneUs = new Float64Array(capacity);
@@ -120,7 +112,6 @@ export class OfferTable {
     this.demand[key] = 0;
     this.more[key] = 0;
     this.mayLeaveIdle[key] = 0;
-    this.part[key] = NO_PART;
     this.earlyExecUs[key] = 0;
     this.slackUs[key] = Number.POSITIVE_INFINITY;
     this.limitUs[key] = Number.POSITIVE_INFINITY;
@@ -150,11 +141,9 @@ export class OfferTable {
       grown.set(this[column]);
       this[column] = grown;
     }
-    for (const column of ["mayLeaveIdle", "part"] as const) {
-      const grown = new Uint8Array(capacity);
-      grown.set(this[column]);
-      this[column] = grown;
-    }
+    const mayLeaveIdle = new Uint8Array(capacity);
+    mayLeaveIdle.set(this.mayLeaveIdle);
+    this.mayLeaveIdle = mayLeaveIdle;
     const more = new Int32Array(capacity);
     more.set(this.more);
     this.more = more;

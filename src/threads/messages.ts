@@ -86,7 +86,7 @@ export const DEMAND_IS = 38;
 export const BYE = 39;
 /** key, then SAID_NUMBERS that it says of itself beyond its offers (core/shared-numbers): when they change. */
 export const SAID = 40;
-/** key, how long its requests may wait for an accelerator (OfferTable.slackUs), what its head is (OfferTable.part): before the offer that they hold for. */
+/** key, how long its requests may wait for an accelerator (OfferTable.slackUs): before the offer that it holds for. */
 export const SLACK = 41;
 
 // Rank to queue thread.

@@ -325,7 +325,6 @@ export class RankActor implements ArbiterView {
         break;
       case is.SLACK:
         this.offers.slackUs[a] = cells[from + 2]!;
-        this.offers.part[a] = cells[from + 3]!;
         break;
       case is.BYE:
         this.news.threadEnded(thread);

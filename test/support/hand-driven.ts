@@ -103,11 +103,16 @@ export class HandDriven implements CommandSink {
     return this;
   }
 
-  /** The same, of a pipeline whose modules before it ran on these accelerators and whose others follow. */
-  arriveBegun(at: number, letters: string, model = 0, dueBy = 1e9, kind = 0): this {
+  /** The same, of a pipeline whose other modules follow. */
+  arrivePart(at: number, letters: string, model = 0, dueBy = 1e9, kind = 0, headStartUs = 0): this {
     this.runTo(at, false);
-    for (const name of letters) this.come(name, at, model, dueBy + 1, { ...PLAIN, kind, dueBy, headStartUs: 1 });
+    for (const name of letters) this.come(name, at, model, dueBy + 1, { ...PLAIN, kind, dueBy, headStartUs });
     return this;
+  }
+
+  /** The same, whose modules before it ran on these accelerators. */
+  arriveBegun(at: number, letters: string, model = 0, dueBy = 1e9, kind = 0): this {
+    return this.arrivePart(at, letters, model, dueBy, kind, 1);
   }
 
   private come(name: string | number, at: number, model: number, deadline: number, traits: RequestTraits): void {

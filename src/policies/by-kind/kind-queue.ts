@@ -1,6 +1,6 @@
 import { largestWithin } from "../../core/latency/latency.js";
 import { CLOSE_EAGER, CLOSE_FULL, CLOSE_RETRY } from "../../core/outcome.js";
-import { BEGUN_PART, NO_PART, type Queue, type QueueKey, type QueueSpec, type QueueView } from "../../core/policy.js";
+import type { Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../core/tables/request-table.js";
@@ -138,14 +138,12 @@ export class KindQueue implements Queue {
     // Of the last start by which nobody is hopeless, and in whole microseconds, which is the order.
     let latestAt = isRetry ? waiting.retries.dueAt - byKind.execUs[1]! * scale : Number.POSITIVE_INFINITY;
     let rank = latestAt;
-    offers.part[key] = NO_PART;
     for (const { kind, pending } of waiting.lines) {
       if (pending.length === 0) continue;
       const hopelessUs = this.chooser.hopelessUs(kind) * scale;
       latestAt = Math.min(latestAt, pending.deadlineAt(0) - hopelessUs);
       const headStartUs = this.core.requests.headStartUs?.[pending.handleAt(0)] ?? 0;
       rank = Math.min(rank, pending.deadlineAt(0) - Math.ceil(hopelessUs) - headStartUs);
-      if (headStartUs > 0) offers.part[key] = BEGUN_PART;
     }
     offers.leadUs[key] = lead;
     offers.opensAt[key] = at + lead;

@@ -1,5 +1,5 @@
 /** What `auto` does for requests that go on to later modules of a pipeline, each part alone, in short simulations. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import { HandDriven } from "../../../test/support/hand-driven.js";
 import { loadScenarioFrom } from "../../config/scenario/scenario.js";
 import { sourceOf } from "../../config/source.js";
@@ -102,4 +102,19 @@ describe("parts of a begun request that take unlike times, all as long as the lo
     expect(drive(true)).toEqual(["0", "ab", "L", "cd"]);
     expect(drive(false)).toEqual(["0", "abLcd"]);
   });
+});
+
+test("what isolation keeps an accelerator for: a client by the SLO, a part by its budget, nothing for what is begun; as for the last while nobody waits", () => {
+  const driven = new HandDriven({ policy: auto({ isolation: true }), accelerators: 1, models: 2 });
+  const { slackUs } = driven.scheduler.offers;
+  driven.arrive(0, "x", 1, 1e9);
+  // 1,000 less a run alone of 100.
+  driven.arrive(1, "a", 0, 5000).until(1000);
+  expect(slackUs[0]).toBe(900);
+  driven.arrivePart(1000, "p", 0, 4000).until(2000);
+  expect(slackUs[0]).toBe(2900);
+  driven.arriveBegun(2000, "b", 0, 4000).until(3000);
+  expect(slackUs[0]).toBe(Number.POSITIVE_INFINITY);
+  driven.arrive(3000, "c", 0, 9000);
+  expect(slackUs[0]).toBe(900);
 });

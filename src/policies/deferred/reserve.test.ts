@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HandDriven } from "../../../test/support/hand-driven.js";
 import { linearTable, ProfiledLatency } from "../../core/latency/latency.js";
-import { type ArbiterView, BEGUN_PART, OfferTable, PART } from "../../core/policy.js";
+import { type ArbiterView, OfferTable } from "../../core/policy.js";
 import { AcceleratorTable } from "../../core/tables/accelerator-table.js";
 import { deferred } from "../registry.js";
 import { Reserve } from "./reserve.js";
@@ -50,21 +50,6 @@ test("for less while a light one waits already", () => {
   expect(reserve.roomUs(LONG, 0, false, 0)).toBe(3000);
   offers.demand[TIGHT] = 1;
   expect(reserve.roomUs(LONG, 0, false, 0)).toBe(5000);
-});
-
-test("what is begun of a pipeline goes first: nothing is kept for it, nor from it for parts that are not begun, but for what others promise", () => {
-  const { reserve, offers } = create();
-  offers.part[LONG] = BEGUN_PART;
-  expect(reserve.roomUs(LONG, 0, false, 0)).toBe(5000);
-  offers.part[TIGHT] = PART;
-  expect(reserve.roomUs(LONG, 0, false, 10_000)).toBe(Number.POSITIVE_INFINITY);
-  offers.part[LONG] = PART;
-  expect(reserve.roomUs(LONG, 0, false, 10_000)).toBe(5000);
-  const begun = create();
-  begun.reserve.removed(TIGHT);
-  begun.offers.part[TIGHT] = BEGUN_PART;
-  begun.reserve.offered(TIGHT, 0);
-  expect(begun.reserve.roomUs(LONG, 0, false, 0)).toBe(Number.POSITIVE_INFINITY);
 });
 
 test("for a second after its last offer", () => {

@@ -1,4 +1,4 @@
-import { type ArbiterView, BEGUN_PART, NO_PART, type QueueKey } from "../../core/policy.js";
+import type { ArbiterView, QueueKey } from "../../core/policy.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 
 /** A queue is considered for this long after its last offer. */
@@ -25,10 +25,6 @@ const LIGHT_DEMAND = 0.1;
  * batches, at most until the next one is about to be free: of n accelerators they have at least n - 1. With one
  * accelerator, or one that works, nothing is promised.
  *
- * Modules of a pipeline that run on the same accelerators rank by what is begun, not by what their models promise: nothing is kept for parts that are
- * begun, as they go first whoever else waits, nor from them for parts that are not. Two workers were idle a third of the time beside lines of
- * a page that waited: a line's direction has an SLO of its own, and the next page's detection, too (docs/decisions/009).
- *
  * Light queues (runs short beside their own slack, little time in all) are due at once: waiting for a larger batch would
  * save others next to nothing, and spends the slack that the promise is made of.
  */
@@ -37,9 +33,9 @@ export class Reserve {
   private readonly askedUntil: Float64Array;
   /** When a queue that is kept within reach last had an offer. */
   private readonly seenAt = new Map<QueueKey, number>();
-  /** The active queues that may wait the shortest, of all and of those whose heads are no parts. */
-  private readonly ofAll = new Tightest();
-  private readonly ofPlain = new Tightest();
+  /** The active queues that may wait the shortest, -1: there is none. */
+  private tightest: QueueKey = -1;
+  private nextTightest: QueueKey = -1;
   private lookAt = Number.NEGATIVE_INFINITY;
   /** After `roomUs` found none: when there will be. */
   roomAt = Number.POSITIVE_INFINITY;
@@ -55,8 +51,7 @@ export class Reserve {
   }
 
   offered(key: QueueKey, at: number): void {
-    const { slackUs, part } = this.core.offers;
-    if (this.isOff || slackUs[key] === Number.POSITIVE_INFINITY || part[key] === BEGUN_PART) return;
+    if (this.isOff || this.core.offers.slackUs[key] === Number.POSITIVE_INFINITY) return;
     if (!this.seenAt.has(key)) this.lookAt = at;
     this.seenAt.set(key, at);
   }
@@ -78,8 +73,8 @@ export class Reserve {
   roomUs(key: QueueKey, id: AcceleratorId, isAnotherIdle: boolean, at: number): number {
     if (this.seenAt.size === 0 || isAnotherIdle) return Number.POSITIVE_INFINITY;
     if (at >= this.lookAt) this.look(at);
+    const other = key === this.tightest ? this.nextTightest : this.tightest;
     const { accelerators, offers } = this.core;
-    const other = (offers.part[key] === BEGUN_PART ? this.ofPlain : this.ofAll).beside(key);
     if (other < 0) return Number.POSITIVE_INFINITY;
     const slackUs = offers.slackUs[other]!;
     if (ALIKE * slackUs > offers.slackUs[key]!) return Number.POSITIVE_INFINITY;
@@ -108,47 +103,19 @@ export class Reserve {
   }
 
   private look(at: number): void {
-    const { slackUs, part } = this.core.offers;
+    const { slackUs } = this.core.offers;
     this.lookAt = at + LOOK_US;
-    this.ofAll.clear();
-    this.ofPlain.clear();
+    this.tightest = -1;
+    this.nextTightest = -1;
     for (const [key, seenAt] of this.seenAt) {
       if (seenAt < at - ACTIVE_US) {
         this.seenAt.delete(key);
         continue;
       }
-      this.ofAll.add(key, slackUs[key]!);
-      if (part[key] === NO_PART) this.ofPlain.add(key, slackUs[key]!);
+      if (this.tightest < 0 || slackUs[key]! < slackUs[this.tightest]!) {
+        this.nextTightest = this.tightest;
+        this.tightest = key;
+      } else if (this.nextTightest < 0 || slackUs[key]! < slackUs[this.nextTightest]!) this.nextTightest = key;
     }
-  }
-}
-
-/** The least of what was added, and the next. */
-class Tightest {
-  private first: QueueKey = -1;
-  private firstUs = 0;
-  private next: QueueKey = -1;
-  private nextUs = 0;
-
-  clear(): void {
-    this.first = -1;
-    this.next = -1;
-  }
-
-  add(key: QueueKey, slackUs: number): void {
-    if (this.first < 0 || slackUs < this.firstUs) {
-      this.next = this.first;
-      this.nextUs = this.firstUs;
-      this.first = key;
-      this.firstUs = slackUs;
-    } else if (this.next < 0 || slackUs < this.nextUs) {
-      this.next = key;
-      this.nextUs = slackUs;
-    }
-  }
-
-  /** The least but this one; -1: there is none. */
-  beside(key: QueueKey): QueueKey {
-    return key === this.first ? this.next : this.first;
   }
 }

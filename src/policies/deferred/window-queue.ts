@@ -10,16 +10,7 @@ import {
   CLOSE_TIMEOUT,
   CLOSE_WINDOW,
 } from "../../core/outcome.js";
-import {
-  BEGUN_PART,
-  type NetworkDelays,
-  NO_PART,
-  PART,
-  type Queue,
-  type QueueKey,
-  type QueueSpec,
-  type QueueView,
-} from "../../core/policy.js";
+import type { NetworkDelays, Queue, QueueKey, QueueSpec, QueueView } from "../../core/policy.js";
 import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../core/tables/request-table.js";
@@ -98,8 +89,8 @@ export class WindowQueue implements Queue {
   private plus: QueuePlus | null;
   private readonly rehearsal: Rehearsal | null;
   readonly batchEnded?: NonNullable<Queue["batchEnded"]>;
-  /** What those take that are unlike; null: all are alike. */
-  unlike: TimesByKind | null = null;
+  /** What requests take by their kinds; null: all are alike. */
+  kindTimes: TimesByKind | null = null;
   private target: number;
   /** Largest batch that staggered execution sustains at the present rate. */
   private largest = 1;
@@ -123,6 +114,10 @@ export class WindowQueue implements Queue {
   private plannedScale = 0;
   private plannedVersion = 0;
   private network: NetworkDelays;
+  /** How long a request may wait by the SLO; see OfferTable. */
+  private slackUs = Number.POSITIVE_INFINITY;
+  /** Its last head was of a pipeline: while nobody waits, the next is expected to be as that one. */
+  private hadPart = false;
   /** What a grant takes to get here; and what of it is still to come in the plan being made: nothing once it is here. */
   private decisionUs = 0;
   private aheadUs = 0;
@@ -386,10 +381,11 @@ export class WindowQueue implements Queue {
     this.plus?.mayTake(this.fastUs[1]!, sloUs);
     const { offers } = this.core;
     offers.aloneUs[this.key] = this.fastUs[1]!;
-    offers.slackUs[this.key] =
+    this.slackUs =
       this.options.isolation && this.options.drop !== "expired"
         ? Math.max(0, sloUs - network.responseUs - this.planUs[1]!)
         : Number.POSITIVE_INFINITY;
+    if (!this.hadPart) offers.slackUs[this.key] = this.slackUs;
   }
 
   /** Largest size in [from, count] whose planned end holds `deadline`; `from` is known to hold. */
@@ -433,18 +429,18 @@ export class WindowQueue implements Queue {
     const most = this.times.sizeMaxOn(accelerator);
     if (this.size <= 1 || !this.goesOn) return most;
     const share = Math.min(most, this.size, this.plus!.shareOfIdle(this.pending.length - this.aside, accelerator, at));
-    return this.unlike === null ? share : this.whileItPays(share, this.unlike);
+    return this.kindTimes === null ? share : this.whileItPays(share, this.kindTimes);
   }
 
   /** How many of the first so many go together: until one would cost the batch more than it takes alone, as all are padded to the longest. */
-  private whileItPays(most: number, unlike: TimesByKind): number {
+  private whileItPays(most: number, times: TimesByKind): number {
     const { kind } = this.core.requests;
     let longestUs = 0;
     let batchUs = 0;
     for (let size = 1; size <= most; size++) {
-      const aloneUs = unlike.meanAloneUs(kind[this.pending.handleAt(this.aside + size - 1)]!);
+      const aloneUs = times.meanAloneUs(kind[this.pending.handleAt(this.aside + size - 1)]!);
       longestUs = Math.max(longestUs, aloneUs);
-      const withUs = unlike.batchUs(size, longestUs);
+      const withUs = times.batchUs(size, longestUs);
       if (size > 1 && withUs - batchUs > aloneUs) return size - 1;
       batchUs = withUs;
     }
@@ -508,7 +504,7 @@ export class WindowQueue implements Queue {
     offers.leadUs[key] = lead;
     const { headStartUs } = this;
     offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0) - headStartUs;
-    offers.part[key] = headStartUs > 0 ? BEGUN_PART : this.isPart(this.aside) ? PART : NO_PART;
+    if (this.slackUs < Number.POSITIVE_INFINITY) offers.slackUs[key] = this.slackOf(headStartUs);
     // It stays 0 where no part of `deferred+` ever was.
     if (this.parts !== null)
       offers.earlyExecUs[key] = this.plus === null ? 0 : this.plus.earlyUnitUs(size, execUs, this.fastUs[size + 1]!);
@@ -516,6 +512,20 @@ export class WindowQueue implements Queue {
     // Whoever is left out waits in a batch of its own; where that is full it cannot grow, and is as due as this one.
     const behind = this.pending.length - size;
     offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
+  }
+
+  /**
+   * How long its head may wait. A part of a pipeline: as its budget had it when it came, whatever the model promises clients of its own. What is
+   * begun goes first: nothing is kept free for it. Two workers were idle a third of the time beside lines of a page, for a line's direction
+   * and the next page's detection (docs/decisions/009).
+   */
+  private slackOf(headStartUs: number): number {
+    this.hadPart = headStartUs > 0 || this.isPart(this.aside);
+    if (headStartUs > 0) return Number.POSITIVE_INFINITY;
+    if (!this.hadPart) return this.slackUs;
+    const { dueAt, arrivalAt } = this.core.requests;
+    const head = this.pending.handleAt(this.aside);
+    return Math.max(0, dueAt[head]! - arrivalAt[head]! - this.planUs[1]!);
   }
 
   /** Of its head. */
@@ -529,7 +539,6 @@ export class WindowQueue implements Queue {
     const { key } = this;
     const lead = this.leadUs(1) + this.decisionUs;
     offers.size[key] = 1;
-    offers.part[key] = NO_PART;
     offers.opensAt[key] = at + lead;
     offers.latestAt[key] = this.solo.dueAt - this.fastUs[1]!;
     offers.leadUs[key] = lead;

@@ -1,5 +1,5 @@
 import { OfferWindows } from "../../core/offer-windows.js";
-import { NO_PART, type OfferTable, type QueueKey } from "../../core/policy.js";
+import type { OfferTable, QueueKey } from "../../core/policy.js";
 import type { QueueShare } from "../../core/shared-numbers.js";
 import type { OfferWriter, Pace, RecordWriter } from "../channel.js";
 import * as is from "../messages.js";
@@ -35,7 +35,6 @@ export class OfferPoster {
   private readonly seen: Float64Array;
   /** By key: slack that the rank was told; null: it is told none, as it was not when records had no such thing. */
   private readonly toldSlackUs: Float64Array | null;
-  private readonly toldPart: Uint8Array;
   /** Queues whose offer changed in this turn, each once. */
   private readonly dirty: Int32Array;
   private dirtyCount = 0;
@@ -51,7 +50,6 @@ export class OfferPoster {
     isolates: boolean,
   ) {
     this.toldSlackUs = isolates ? new Float64Array(queuesMax) : null;
-    this.toldPart = new Uint8Array(queuesMax);
     this.share = share;
     this.offers = offers;
     this.channels = channels;
@@ -70,7 +68,6 @@ export class OfferPoster {
     this.versions[key] = 0;
     this.seen[key] = 0;
     this.toldSlackUs?.fill(Number.POSITIVE_INFINITY, key, key + 1);
-    this.toldPart[key] = NO_PART;
     this.channels.mailboxes.reset(key);
   }
 
@@ -136,13 +133,11 @@ export class OfferPoster {
   }
 
   private tellSlack(key: QueueKey): void {
-    const { toldSlackUs: told, toldPart, offers } = this;
-    const slackUs = offers.slackUs[key]!;
-    const part = offers.part[key]!;
-    if (told === null || (told[key] === slackUs && toldPart[key] === part)) return;
+    const { toldSlackUs: told } = this;
+    const slackUs = this.offers.slackUs[key]!;
+    if (told === null || told[key] === slackUs) return;
     told[key] = slackUs;
-    toldPart[key] = part;
-    this.outbox.slackIs(key, slackUs, part);
+    this.outbox.slackIs(key, slackUs);
   }
 
   private postOne(key: QueueKey): void {

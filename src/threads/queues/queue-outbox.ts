@@ -182,10 +182,9 @@ export class QueueOutbox {
     }
   }
 
-  slackIs(key: QueueKey, slackUs: number, part: number): void {
+  slackIs(key: QueueKey, slackUs: number): void {
     const offset = this.aboutQueue(is.SLACK, key);
     this.channels.toRank.cells[offset + 2] = slackUs;
-    this.channels.toRank.cells[offset + 3] = part;
   }
 
   demandIs(key: QueueKey, demand: number): void {
