@@ -90,7 +90,7 @@ export class WindowQueue implements Queue {
   private readonly rehearsal: Rehearsal | null;
   readonly batchEnded?: NonNullable<Queue["batchEnded"]>;
   /** What requests take by their kinds; null: all are alike. */
-  kindTimes: TimesByKind | null = null;
+  timesByKind: TimesByKind | null = null;
   private target: number;
   /** Largest batch that staggered execution sustains at the present rate. */
   private largest = 1;
@@ -429,7 +429,7 @@ export class WindowQueue implements Queue {
     const most = this.times.sizeMaxOn(accelerator);
     if (this.size <= 1 || !this.goesOn) return most;
     const share = Math.min(most, this.size, this.plus!.shareOfIdle(this.pending.length - this.aside, accelerator, at));
-    return this.kindTimes === null ? share : this.whileItPays(share, this.kindTimes);
+    return this.timesByKind === null ? share : this.whileItPays(share, this.timesByKind);
   }
 
   /** How many of the first so many go together: until one would cost the batch more than it takes alone, as all are padded to the longest. */
@@ -504,7 +504,10 @@ export class WindowQueue implements Queue {
     offers.leadUs[key] = lead;
     const { headStartUs } = this;
     offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0) - headStartUs;
-    if (this.slackUs < Number.POSITIVE_INFINITY) offers.slackUs[key] = this.slackOf(headStartUs);
+    if (this.slackUs < Number.POSITIVE_INFINITY) {
+      this.hadPart = headStartUs > 0 || this.isPart(this.aside);
+      offers.slackUs[key] = this.slackOf(headStartUs);
+    }
     // It stays 0 where no part of `deferred+` ever was.
     if (this.parts !== null)
       offers.earlyExecUs[key] = this.plus === null ? 0 : this.plus.earlyUnitUs(size, execUs, this.fastUs[size + 1]!);
@@ -520,7 +523,6 @@ export class WindowQueue implements Queue {
    * and the next page's detection (docs/decisions/009).
    */
   private slackOf(headStartUs: number): number {
-    this.hadPart = headStartUs > 0 || this.isPart(this.aside);
     if (headStartUs > 0) return Number.POSITIVE_INFINITY;
     if (!this.hadPart) return this.slackUs;
     const { dueAt, arrivalAt } = this.core.requests;
