@@ -82,7 +82,7 @@ export class OfferTable {
   /** Execution time of the offer, and of one request of the queue alone, on the fastest accelerator. Kept with `slackUs`. */
   execUs: Float64Array;
   aloneUs: Float64Array;
-  /** How long a request of the queue may wait for an accelerator and be in time still, by its SLO; Infinity: nothing is kept free for it. */
+  /** How long a request of the queue may wait for an accelerator and be in time still, by its SLO or, where its head is a part of a pipeline, its budget; Infinity: nothing is kept free for it. */
   slackUs: Float64Array;
   /** The batch that is being granted may run this long at most; set by the arbiter, Infinity: as long as it likes. */
   limitUs: Float64Array;

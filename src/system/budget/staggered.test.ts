@@ -188,7 +188,7 @@ describe("budget: staggered, modules on the same accelerators", () => {
     const driver: FlowDriver = {
       ...IDLE,
       submit: (part) => void (flow.moduleOf(part) === 1 && read.push(part)),
-      partsOf: (_, __) => (read.length === 0 ? 6 : 2),
+      partsOf: () => (read.length === 0 ? 6 : 2),
     };
     const flow = new Flow(parted, driver, 64);
     const times: ModuleTimes = {

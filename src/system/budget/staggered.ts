@@ -101,7 +101,7 @@ export class Staggered {
     return this.headStarts[module]!;
   }
 
-  /** Where modules share accelerators: whether the part's request is let in, and what its parts leave each other. */
+  /** Where modules share accelerators: whether the part's request is let in; of one that is, until when the part can be of use. */
   tell(due: PartDue, part: Part, flow: Flow, at: number): void {
     const { committed } = this;
     if (committed === null) return;
