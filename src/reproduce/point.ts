@@ -241,8 +241,9 @@ export interface PipelineResult {
   readonly goodput_rps: SeedStatistics;
   /** By module in the order of the pipeline: part of the lost requests that was lost there; over all seeds. */
   readonly lost_in: readonly { readonly module: string; readonly share: number }[];
-  /** Least part of the requests that any scheduler loses. */
+  /** Least part of the requests that any scheduler loses; and any whose batches are always large enough for the pipeline's capacity. */
   readonly bound?: SeedStatistics;
+  readonly keep_up_bound?: SeedStatistics;
   /** By second of arrival, after the warm-up. */
   readonly seconds?: { readonly offered: readonly number[]; readonly good: readonly number[] };
   /** Requests by fifth of a second of arrival, after the warm-up. */

@@ -5,7 +5,7 @@ import { timeCoreRun } from "../capacity/core-throughput.js";
 import { gatheringBoundRps, leastBusy, leastUtilization } from "../capacity/gathering.js";
 import { type PeakGoodput, peakGoodput } from "../capacity/goodput.js";
 import { finishBound } from "../capacity/in-time/in-time.js";
-import { pipelineBound } from "../capacity/in-time/pipeline-in-time.js";
+import { pipelineBounds } from "../capacity/in-time/pipeline-in-time.js";
 import { finishBoundPriced } from "../capacity/priced/in-time-priced.js";
 import { type RoughPeak, roughPeak } from "../capacity/rough-peak.js";
 import { staggeredCapacityRps } from "../capacity/scenario-goodput.js";
@@ -346,9 +346,13 @@ function runPipeline(point: PipelinePoint): PipelineResult {
     reports.push(simulate(scenario, { policy, policyOptions, seed, ...listens }));
   }
   const statistics = (value: (report: Report) => number) => overSeeds(reports.map(value));
+  const bounds = point.details.includes("bound") ? point.seeds.map((seed) => pipelineBounds(scenario, seed)) : [];
   return {
-    ...(point.details.includes("bound")
-      ? { bound: overSeeds(point.seeds.map((seed) => 1 - pipelineBound(scenario, seed))) }
+    ...(bounds.length > 0
+      ? {
+          bound: overSeeds(bounds.map(({ any }) => 1 - any)),
+          keep_up_bound: overSeeds(bounds.map(({ keepUp }) => 1 - keepUp)),
+        }
       : {}),
     drop_rate: statistics(({ bad_rate }) => bad_rate),
     invalid_rate: statistics((report) => invalidRate(scenario, report, point.spent_in)),
