@@ -15,9 +15,9 @@ import type { AcceleratorId } from "../../core/tables/accelerator-table.js";
 import type { BatchId } from "../../core/tables/batch-table.js";
 import type { RequestHandle } from "../../core/tables/request-table.js";
 import { BatchTimes } from "../batch-times.js";
-import type { TimesByKind } from "../by-kind/times-by-kind.js";
 import type { Retries } from "../retries.js";
 import { WaitingRequests } from "../waiting-requests.js";
+import { PipelineParts } from "./pipelines/pipeline-parts.js";
 import { QueuePlus, type QueuePlusOptions } from "./queue-plus.js";
 import type { Rehearsal } from "./rehearsal/rehearsal.js";
 import { targetSize } from "./target-size.js";
@@ -89,8 +89,8 @@ export class WindowQueue implements Queue {
   private plus: QueuePlus | null;
   private readonly rehearsal: Rehearsal | null;
   readonly batchEnded?: NonNullable<Queue["batchEnded"]>;
-  /** What requests take by their kinds; null: all are alike. */
-  timesByKind: TimesByKind | null = null;
+  /** Of `pending`, those that are parts of pipelines' requests. */
+  readonly ofPipelines: PipelineParts;
   private target: number;
   /** Largest batch that staggered execution sustains at the present rate. */
   private largest = 1;
@@ -116,8 +116,6 @@ export class WindowQueue implements Queue {
   private network: NetworkDelays;
   /** How long a request may wait by the SLO; see OfferTable. */
   private slackUs = Number.POSITIVE_INFINITY;
-  /** Its last head was of a pipeline: while nobody waits, the next is expected to be as that one. */
-  private hadPart = false;
   /** What a grant takes to get here; and what of it is still to come in the plan being made: nothing once it is here. */
   private decisionUs = 0;
   private aheadUs = 0;
@@ -137,6 +135,7 @@ export class WindowQueue implements Queue {
     this.pending = this.waiting.pending;
     this.solo = this.waiting.retries;
     this.times = new BatchTimes(key, spec, core);
+    this.ofPipelines = new PipelineParts(this.pending, core.requests);
     this.options = options;
     this.sizeMax = spec.latency.sizeMax;
     this.network = core.delaysOf(key);
@@ -317,7 +316,7 @@ export class WindowQueue implements Queue {
   /** What is protected where so many wait: the rate that the target follows is behind in a burst. */
   private targetFor(waiting: number): number {
     const { target, largest, plus } = this;
-    if (target >= largest || plus?.followsBacklog !== true || !this.isPart(0)) return target;
+    if (target >= largest || plus?.followsBacklog !== true || !this.ofPipelines.isPart(0)) return target;
     return Math.max(target, Math.min(largest, Math.ceil(waiting / this.core.accelerators.count)));
   }
 
@@ -385,7 +384,7 @@ export class WindowQueue implements Queue {
       this.options.isolation && this.options.drop !== "expired"
         ? Math.max(0, sloUs - network.responseUs - this.planUs[1]!)
         : Number.POSITIVE_INFINITY;
-    if (!this.hadPart) offers.slackUs[this.key] = this.slackUs;
+    if (!this.ofPipelines.isExpected) offers.slackUs[this.key] = this.slackUs;
   }
 
   /** Largest size in [from, count] whose planned end holds `deadline`; `from` is known to hold. */
@@ -412,16 +411,9 @@ export class WindowQueue implements Queue {
     return this.startOf(1, at, freeAt) <= deadline ? 1 : 0;
   }
 
-  /** Modules of a pipeline follow: it must reach less than the deadline. */
-  private isPart(index: number): boolean {
-    const { requests } = this.core;
-    const request = this.pending.handleAt(index);
-    return requests.dueAt[request]! < requests.latestEndAt[request]!;
-  }
-
   /** What goes on to later modules of a pipeline at once: modules before it ran on the same accelerators. */
   private get goesOn(): boolean {
-    return this.headStartUs > 0 && this.plus?.handsOn(true) === true && this.isPart(this.aside);
+    return this.headStartUs > 0 && this.plus?.handsOn(true) === true && this.ofPipelines.isPart(this.aside);
   }
 
   /** Largest batch there. */
@@ -429,22 +421,7 @@ export class WindowQueue implements Queue {
     const most = this.times.sizeMaxOn(accelerator);
     if (this.size <= 1 || !this.goesOn) return most;
     const share = Math.min(most, this.size, this.plus!.shareOfIdle(this.pending.length - this.aside, accelerator, at));
-    return this.timesByKind === null ? share : this.whileItPays(share, this.timesByKind);
-  }
-
-  /** How many of the first so many go together: until one would cost the batch more than it takes alone, as all are padded to the longest. */
-  private whileItPays(most: number, times: TimesByKind): number {
-    const { kind } = this.core.requests;
-    let longestUs = 0;
-    let batchUs = 0;
-    for (let size = 1; size <= most; size++) {
-      const aloneUs = times.meanAloneUs(kind[this.pending.handleAt(this.aside + size - 1)]!);
-      longestUs = Math.max(longestUs, aloneUs);
-      const withUs = times.batchUs(size, longestUs);
-      if (size > 1 && withUs - batchUs > aloneUs) return size - 1;
-      batchUs = withUs;
-    }
-    return most;
+    return this.ofPipelines.together(this.aside, share);
   }
 
   /** As much of it as the arbiter lets run there, and one request at the least. */
@@ -474,7 +451,7 @@ export class WindowQueue implements Queue {
     if (size === 0) return at;
     const { options } = this;
     if (options.opens === "eager" || this.isVain || this.plus?.isEnough(size)) return at;
-    if (this.plus?.handsOn(this.headStartUs > 0) === true && this.isPart(this.aside)) return at;
+    if (this.plus?.handsOn(this.headStartUs > 0) === true && this.ofPipelines.isPart(this.aside)) return at;
     if (options.opens === "timeout")
       return Math.min(this.earliestArrival(size) + options.timeoutUs, this.latestAt(size));
     if (size === this.sizeMax || size < this.pending.length - this.aside) return at;
@@ -502,12 +479,9 @@ export class WindowQueue implements Queue {
     offers.opensAt[key] = Math.max(at + lead, Math.min(this.opensAt(size, at), latestAt));
     offers.latestAt[key] = latestAt;
     offers.leadUs[key] = lead;
-    const { headStartUs } = this;
-    offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0) - headStartUs;
-    if (this.slackUs < Number.POSITIVE_INFINITY) {
-      this.hadPart = headStartUs > 0 || this.isPart(this.aside);
-      offers.slackUs[key] = this.slackOf(headStartUs);
-    }
+    offers.rank[key] = latestAt - (this.plus?.boostUs ?? 0) - this.headStartUs;
+    if (this.slackUs < Number.POSITIVE_INFINITY)
+      offers.slackUs[key] = this.ofPipelines.slackUs(this.aside, this.slackUs, this.planUs[1]!);
     // It stays 0 where no part of `deferred+` ever was.
     if (this.parts !== null)
       offers.earlyExecUs[key] = this.plus === null ? 0 : this.plus.earlyUnitUs(size, execUs, this.fastUs[size + 1]!);
@@ -517,23 +491,9 @@ export class WindowQueue implements Queue {
     offers.more[key] = behind < this.sizeMax ? 0 : Math.floor(behind / this.sizeMax);
   }
 
-  /**
-   * How long its head may wait. A part of a pipeline: as its budget had it when it came, whatever the model promises clients of its own. What is
-   * begun goes first: nothing is kept free for it. Two workers were idle a third of the time beside lines of a page, for a line's direction
-   * and the next page's detection (docs/decisions/009).
-   */
-  private slackOf(headStartUs: number): number {
-    if (headStartUs > 0) return Number.POSITIVE_INFINITY;
-    if (!this.hadPart) return this.slackUs;
-    const { dueAt, arrivalAt } = this.core.requests;
-    const head = this.pending.handleAt(this.aside);
-    return Math.max(0, dueAt[head]! - arrivalAt[head]! - this.planUs[1]!);
-  }
-
   /** Of its head. */
   private get headStartUs(): number {
-    const { headStartUs } = this.core.requests;
-    return headStartUs === null ? 0 : headStartUs[this.pending.handleAt(this.aside)]!;
+    return this.ofPipelines.headStartUs(this.aside);
   }
 
   private publishSolo(at: number): void {

@@ -77,7 +77,7 @@ export class AdaptiveQueue implements Queue, Rehearsed {
     this.isStaged = isStaged;
     this.times = times;
     this.isKnown = times !== null;
-    byWindow.timesByKind = this.kinds;
+    byWindow.ofPipelines.timesByKind = this.kinds;
     this.given = { batch: -1, batches: core.batches, requests: core.requests };
     if (isStaged) this.serveBy(own, 0);
     else if (this.isKnown && this.rehearsal === null) this.serveBy({ ...own, groups: true }, 0);
@@ -174,7 +174,7 @@ export class AdaptiveQueue implements Queue, Rehearsed {
     times.arrived(kind);
     if (times.isKnown === this.isKnown) return;
     this.isKnown = times.isKnown;
-    this.byWindow.timesByKind = this.kinds;
+    this.byWindow.ofPipelines.timesByKind = this.kinds;
     if (this.rehearsal === null) this.serveBy({ ...this.own, groups: this.isKnown }, at);
     else this.rehearsal.kindsChanged(at);
   }

@@ -1,11 +1,11 @@
 /** What `auto` does for requests that go on to later modules of a pipeline, each part alone, in short simulations. */
 import { describe, expect, it, test } from "vitest";
-import { HandDriven } from "../../../test/support/hand-driven.js";
-import { loadScenarioFrom } from "../../config/scenario/scenario.js";
-import { sourceOf } from "../../config/source.js";
-import type { Report } from "../../measure/report.js";
-import { simulate } from "../../sim/simulate.js";
-import { auto } from "../registry.js";
+import { HandDriven } from "../../../../test/support/hand-driven.js";
+import { loadScenarioFrom } from "../../../config/scenario/scenario.js";
+import { sourceOf } from "../../../config/source.js";
+import type { Report } from "../../../measure/report.js";
+import { simulate } from "../../../sim/simulate.js";
+import { auto } from "../../registry.js";
 
 const fields = {
   duration_s: 8,
