@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DROP_CANCELLED, DROP_EXPIRED, DROP_QUEUE_FULL, DROPPED, FAILED, FINISHED, LATE } from "../core/outcome.js";
-import { Flow, type FlowDriver, type Part } from "./flow.js";
+import { Flow, type FlowDriver, type Part, REFUSED } from "./flow.js";
 import { type ModuleSpec, Pipeline, pipelineProblems } from "./pipeline.js";
 
 /** Modules by name; `a: ["b"]` leads from a to b. */
@@ -31,7 +31,10 @@ class Hand implements FlowDriver {
   readonly submitted: string[] = [];
   readonly ends: { tag: number; outcome: number; reason: number; module: string | null; at: number }[] = [];
   readonly entered: number[] = [];
+  /** By number: who has entered and not ended. Nothing is asked of others. */
+  private readonly open = new Set<number>();
   parts: (module: string) => number = () => 1;
+  lets: (module: string) => boolean = () => true;
   way: (module: string) => number = () => 0;
   /** Ends a part as it is submitted, as a full queue does; null: it waits. */
   refuse: (module: string) => boolean = () => false;
@@ -56,18 +59,31 @@ class Hand implements FlowDriver {
     this.waiting.splice(index, 1);
     this.flow.ended(part, DROPPED, DROP_CANCELLED, at);
   }
-  partsOf(_request: number, module: number): number {
+  partsOf(request: number, module: number): number {
+    this.mustBeOpen(request);
     return this.parts(this.names[module]!);
   }
-  branchOf(_request: number, module: number): number {
+  goesOn(request: number, module: number): boolean {
+    this.mustBeOpen(request);
+    return this.lets(this.names[module]!);
+  }
+  branchOf(request: number, module: number): number {
+    this.mustBeOpen(request);
     return this.way(this.names[module]!);
   }
   requestEntered(request: number): void {
     this.entered.push(request);
+    this.open.add(request);
   }
   requestEnded(request: number, outcome: number, reason: number, module: number, at: number): void {
+    this.mustBeOpen(request);
+    this.open.delete(request);
     const name = module < 0 ? null : this.names[module]!;
     this.ends.push({ tag: this.flow.tag[request]!, outcome, reason, module: name, at });
+  }
+
+  private mustBeOpen(request: number): void {
+    if (!this.open.has(request)) throw new Error(`request ${request} was asked about after its end`);
   }
 
   /** @returns the number that the request got. */
@@ -253,13 +269,13 @@ describe("flow", () => {
     expect(hand.outcomes).toEqual([FINISHED]);
   });
 
-  test("soft: what is dropped or fails there is missing, and the request goes on; late is late", () => {
+  test("soft: what is dropped, fails or is late there is missing, and the request goes on while it has time", () => {
     const soft = graph({ a: ["b", "c"], b: ["d"], c: ["d"], d: [] }, { b: { isSoft: true } });
-    for (const outcome of [DROPPED, FAILED]) {
+    for (const outcome of [DROPPED, FAILED, LATE]) {
       const hand = new Hand(soft);
       hand.enter(1);
       hand.end("a");
-      hand.end("b", outcome);
+      hand.end("b", outcome, 0, 99);
       hand.end("c");
       hand.end("d");
       expect(hand.outcomes).toEqual([FINISHED]);
@@ -267,7 +283,7 @@ describe("flow", () => {
     const hand = new Hand(soft);
     hand.enter(1);
     hand.end("a");
-    hand.end("b", LATE);
+    hand.end("b", LATE, 0, 100);
     expect(hand.outcomes).toEqual([LATE]);
   });
 
@@ -279,6 +295,27 @@ describe("flow", () => {
     expect(hand.submitted).toEqual(["a", "b"]);
     expect(hand.ends).toEqual([{ tag: 1, outcome: DROPPED, reason: DROP_QUEUE_FULL, module: "b", at: 1 }]);
     expect(hand.flow.live).toBe(0);
+  });
+
+  test("two fan-outs behind one module, or at the entrance: what the first refuses ends the request, and the second is not asked", () => {
+    const fork = graph(
+      { a: ["b", "c"], b: ["d"], c: ["e"], d: [], e: [] },
+      { b: { fansOut: true }, c: { fansOut: true }, d: { joins: true }, e: { joins: true } },
+    );
+    const sources = graph(
+      { b: ["d"], c: ["e"], d: [], e: [] },
+      { b: { fansOut: true }, c: { fansOut: true }, d: { joins: true }, e: { joins: true } },
+    );
+    for (const modules of [fork, sources]) {
+      for (const refuse of [(hand: Hand) => (hand.parts = () => REFUSED), (hand: Hand) => (hand.lets = () => false)]) {
+        const hand = new Hand(modules);
+        refuse(hand);
+        hand.enter(1);
+        if (modules === fork) hand.end("a");
+        expect(hand.ends.map(({ tag, module }) => [tag, module])).toEqual([[1, "b"]]);
+        expect(hand.flow.live).toBe(0);
+      }
+    }
   });
 
   test("no room: a request does not enter; parts that do not fit end their request", () => {
@@ -371,8 +408,10 @@ describe("conservation over graphs, failures and calls off drawn by seed", () =>
         const roll = (sides: number): number => dice[next++ % dice.length]! % sides;
         const hand = new Hand(modules, 60);
         const width = modules.length;
-        hand.parts = () => roll(4);
-        hand.way = (name) => roll(modules.find((module) => module.name === name)!.subs.length);
+        hand.parts = () => (roll(10) === 0 ? REFUSED : roll(4));
+        hand.lets = () => roll(10) > 0;
+        hand.way = (name) =>
+          roll(20) === 0 ? REFUSED : roll(modules.find((module) => module.name === name)!.subs.length);
         hand.refuse = () => roll(20) === 0;
         /** Requests that have entered and not ended, by number. */
         const open = new Map<number, number>();
@@ -435,6 +474,7 @@ describe("conservation over graphs, failures and calls off drawn by seed", () =>
         // All numbers are free again: as many requests enter as there is room for.
         hand.refuse = () => false;
         hand.parts = () => 0;
+        hand.lets = () => true;
         if (modules.some((module) => module.pres.length === 0 && !module.fansOut)) {
           for (let number = 0; number < 60; number++) expect(hand.enter(-1 - number)).toBeGreaterThanOrEqual(0);
           expect(hand.enter(-100)).toBe(-1);

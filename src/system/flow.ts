@@ -10,7 +10,7 @@
  * called again.
  */
 import { violated } from "../core/invariant.js";
-import { DROP_BUDGET, DROP_QUEUE_FULL, DROPPED, FAIL_MODEL_ERROR, FAILED, FINISHED } from "../core/outcome.js";
+import { DROP_BUDGET, DROP_QUEUE_FULL, DROPPED, FAIL_MODEL_ERROR, FAILED, FINISHED, LATE } from "../core/outcome.js";
 import type { Pipeline } from "./pipeline.js";
 
 /** Number of a part; tells its module and its request. Reused after the request is gone. */
@@ -190,11 +190,16 @@ export class Flow {
     const frame = (part / this.width) | 0;
     const request = this.root[frame]!;
     if (this.hasEnded[request] === 0) {
-      const isMissing = (outcome === DROPPED || outcome === FAILED) && this.pipeline.modules[module]!.isSoft === true;
-      if (outcome === FINISHED || isMissing) this.leadOn(frame, module, at);
+      if (outcome === FINISHED || this.goesOnWithout(module, outcome, this.deadline[request]!, at))
+        this.leadOn(frame, module, at);
       else this.end(request, outcome, reason, module, at);
     }
     this.release(request, at);
+  }
+
+  /** The part of a soft module that did not finish is missing; one that is late, if there is time left. */
+  private goesOnWithout(module: number, outcome: number, deadline: number, at: number): boolean {
+    return this.pipeline.modules[module]!.isSoft === true && (outcome !== LATE || at < deadline);
   }
 
   /** The client went away, or the driver gives the whole request up. Harmless when it has ended. */
@@ -258,6 +263,8 @@ export class Flow {
   }
 
   private ready(frame: number, module: number, at: number): void {
+    // Where a module leads to several, what the first made of it may have ended the request.
+    if (this.hasEnded[this.root[frame]!] === 1) return;
     if (this.pipeline.modules[module]!.fansOut) this.fanOut(frame, module, at);
     else this.due(frame * this.width + module);
   }

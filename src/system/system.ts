@@ -144,8 +144,7 @@ class Line implements FlowDriver {
     const module = flow.moduleOf(part);
     const { group, key } = this.system.routes[place.models[module]!]!;
     const scheduler = this.system.groups[group]!;
-    const request = flow.requestOf(part);
-    const deadline = flow.deadline[request]!;
+    const deadline = place.budgets.deadlineOf(part, flow);
     this.driver.partComes(part);
     traits.kind = this.driver.kindOf(part);
     place.budgets.tell(traits, part, flow, at);

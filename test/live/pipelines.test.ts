@@ -272,6 +272,27 @@ modules:
     expect(await parts("extra", "failed")).toBe(1);
   });
 
+  test.each(["staggered", "share", "forecast", "whole"])(
+    "what is soft and slow is not waited for for ever: its taker goes on without while there is time (budget: %s)",
+    async (budget) => {
+      const taker = model("c", 1, {
+        inputs: [tensorSpec("x", "FP32", [-1, 1]), tensorSpec("extra", "FP32", [-1, 1], { optional: true })],
+      });
+      const file = `slo_ms: 1000
+budget: ${budget}
+modules:
+  - { id: 0, name: first, model: a }
+  - { id: 1, name: extra, model: b, pres: [0], soft: true, inputs: { x: { module: first, tensor: y } } }
+  - { id: 2, name: last, model: c, pres: [0, 1], inputs: { x: { module: first, tensor: y }, extra: { module: extra, tensor: y } } }
+`;
+      await serve(file, [model("a", 1), model("b", 1500), taker]);
+      const { reply, error } = await fake.infer({ model: "p", value: 7 });
+      expect([error, reply === null]).toEqual([null, false]);
+      const taken = fake.pool.runs.filter(({ batch }) => batch.model === "c").map(({ batch }) => batch.members[0]!);
+      expect(taken.map((inputs) => inputs.map(({ name }) => name))).toEqual([["x"]]);
+    },
+  );
+
   test("the entrance bounds requests and bytes, those between modules too", async () => {
     const limits = "queue: { requests_max: 3, bytes_max: 40 }";
     await serve(`slo_ms: 2000\n${limits}\n${SPLIT}`, [model("a", 30), model("b", 1), model("c", 1)]);

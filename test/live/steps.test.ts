@@ -515,6 +515,28 @@ modules:
     });
   });
 
+  test("two fan-outs side by side: what ends a request at the first is told to its client alone, and nobody else is harmed", async () => {
+    const join = (id: number, of: number, each: string): string =>
+      `  - { id: ${id}, name: join${id}, step: "./s.mjs#sum", pres: [${of}], join: true, takes: { all: ${FP}, items: ${LIST} }, inputs: { all: { module: ${each}, tensor: y }, items: { module: ${each}, tensor: y } }, gives: { y: ${FP}, count: { datatype: INT32, shape: [1] } } }\n`;
+    const file = `
+queue: { parts_max: 4 }
+modules:
+  - { id: 0, name: each, model: a, fan_out: { tensors: [x] } }
+  - { id: 1, name: other, model: a, fan_out: { tensors: [x] } }
+${join(2, 0, "each")}${join(3, 1, "other")}outputs: { y: { module: join2, tensor: y }, z: { module: join3, tensor: y } }
+`;
+    await serve(file, STEPS);
+    for (const [rows, module] of [
+      [5, "each"],
+      [3, "other"],
+    ] as const) {
+      const { error } = await infer(Array.from({ length: rows }, () => 1));
+      expect(error).toMatchObject({ code: "invalid-argument", details: { module } });
+      expect(answer(await infer([3, 4]))).toEqual([3, 4]);
+    }
+    expect(fake.server.pipelines.live).toBe(0);
+  });
+
   test("a step routes by position; a position that is none fails its request", async () => {
     const side = (id: number, add: number): string =>
       `  - { id: ${id}, name: add${add}, step: "./s.mjs#add${add}", pres: [0], takes: { x: ${FP} }, inputs: { x: { tensor: x } }, gives: { y: ${FP} } }\n`;

@@ -249,10 +249,18 @@ export class LivePipeline implements FlowDriver {
     const { dueBy } = due;
     try {
       if (this.host.isDraining) throw drainingError();
-      this.cancels[part] = this.runs.enter(module, open, frame, at, due, {
-        onDone: (outputs, startedAt, size) => this.partDone(part, open, outputs, startedAt, size, at),
-        onError: (error) => this.partFailed(part, open, this.withNeeds(error, part, open, at, dueBy), at),
-      });
+      const deadline = this.budgets.deadlineOf(part, flow);
+      this.cancels[part] = this.runs.enter(
+        module,
+        open,
+        frame,
+        at,
+        { ...due, deadline },
+        {
+          onDone: (outputs, startedAt, size) => this.partDone(part, open, outputs, startedAt, size, at),
+          onError: (error) => this.partFailed(part, open, this.withNeeds(error, part, open, at, dueBy), at),
+        },
+      );
     } catch (error) {
       this.partFailed(part, open, this.withNeeds(ServingError.from(error), part, open, at, dueBy), at);
     }
@@ -269,7 +277,7 @@ export class LivePipeline implements FlowDriver {
     // Its siblings came with it, and the request needs the last of them.
     const together = this.spec.modules[module]!.fanOut.length === 0 ? 1 : flow.togetherOf(frame);
     const allUs = timeOfAllUs(runs, module, together, runs.leastUs(module));
-    const dueWith = (other: number): number => budgets.dueBy(module, cameAt, other, askedAt, frame, flow);
+    const dueWith = (other: number): number => budgets.dueWith(part, flow, cameAt, other);
     const budget: PartBudget = {
       rule,
       askedAt,

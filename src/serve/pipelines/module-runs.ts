@@ -122,15 +122,22 @@ export class ModuleRuns implements ModuleTimes {
   }
 
   /**
-   * @param frame of the part. @param at when it comes. @param due what the queue is told.
+   * @param frame of the part. @param at when it comes. @param due what the queue is told, and until when its answer is of use.
    * @returns takes it back. @throws ServingError, or what ServingError.from knows: it cannot even enter.
    */
-  enter(module: number, open: OpenRequest, frame: number, at: number, due: PartDue, handler: RunHandler): () => void {
+  enter(
+    module: number,
+    open: OpenRequest,
+    frame: number,
+    at: number,
+    due: PartDue & { readonly deadline: number },
+    handler: RunHandler,
+  ): () => void {
     const spec = this.modules[module]!;
     const inputs = inputsOf(spec, open, frame);
     if (spec.step !== null) {
       checkStepInputs(spec.step, inputs);
-      return this.steps!.enter(this.stepOf[module]!, inputs, open.call.receivedAt, open.deadline, due, {
+      return this.steps!.enter(this.stepOf[module]!, inputs, open.call.receivedAt, due.deadline, due, {
         onReply: (outputs, startedAt) => handler.onDone(outputs, startedAt, 1),
         onError: (error) => handler.onError(error),
       });
@@ -164,9 +171,9 @@ function callOf(
   open: OpenRequest,
   inputs: readonly NamedValue[],
   at: number,
-  due: PartDue,
+  due: PartDue & { readonly deadline: number },
 ): InferCall {
-  const { call, deadline, acceleratorTime } = open;
+  const { call, acceleratorTime } = open;
   // A model takes no lists: that was held against it when the pipeline was loaded.
   const tensors = inputs.flatMap(({ name, value }) => (isList(value) ? [] : { ...value, name }));
   return {
@@ -179,7 +186,7 @@ function callOf(
     timeoutUs: null,
     transportDeadlineAt: null,
     parameters: call.parameters,
-    part: { askedAt: call.receivedAt, deadline, ...due, ran: (us) => acceleratorTime.spent(us) },
+    part: { askedAt: call.receivedAt, ...due, ran: (us) => acceleratorTime.spent(us) },
     traceparent: call.traceparent,
     byteLength: bytesOf(tensors),
   };

@@ -103,4 +103,4 @@ const wholeOf = (neededUs: number, hadUs: number): string =>
   `the request would need a deadline of at least ${ms(neededUs)}; was ${ms(hadUs)}`;
 
 /** Rounded up: who asks for so much has it. */
-const ms = (us: number): string => `${(Math.ceil(us / 100) / 10).toFixed(1)} ms`;
+const ms = (us: number): string => (us < 100 ? `${us / 1000} ms` : `${(Math.ceil(us / 100) / 10).toFixed(1)} ms`);

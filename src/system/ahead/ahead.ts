@@ -99,6 +99,12 @@ export class Ahead {
     this.ways[module] = this.waysOf(module, row);
     this.parts[module] = row === null || row.value(PART) < 0 ? null : quantilesAt(row, PART, PART_QUANTILES);
     const { totalUs, fixedUs } = this.stays[module]!;
+    if (this.pipeline.modules[module]!.isSoft === true) {
+      // A request can do without.
+      totalUs.fill(0);
+      fixedUs.fill(0);
+      return;
+    }
     const isFixed = this.options.executions === "mean";
     if (row === null) {
       totalUs.fill(this.leastUs[module]!);

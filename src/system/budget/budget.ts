@@ -24,6 +24,10 @@ const MEASURED_BY: Partial<Record<BudgetRule, (value: (column: number) => number
   worst: (value) => value(WORST_US),
 };
 
+/** Of a request's time, for what follows a soft module that does not answer: timers and answers are late by so much. */
+const SPARE_US = 1000;
+const SPARE_SHARE = 0.05;
+
 export class Budgets {
   readonly spec: BudgetSpec;
   private readonly pipeline: Pipeline;
@@ -137,6 +141,13 @@ export class Budgets {
     }
   }
 
+  /** The same of a part whose request is let in, had it another deadline. */
+  dueWith(part: Part, flow: Flow, at: number, deadline: number): number {
+    const [module, frame] = [flow.moduleOf(part), flow.frameOf(part)];
+    const dueBy = this.dueBy(module, at, deadline, flow.arrivalAt[flow.requestOf(part)]!, frame, flow);
+    return this.staggered?.dueWith(dueBy, module, frame, flow, deadline, at) ?? dueBy;
+  }
+
   /**
    * Of a part that comes to its module. Whoever asks tells what becomes of it: `ran`, `left`, and `ended` of its request.
    * @param due is told by when it must be done, and how much earlier than by its latest start it ranks. `dueBy` as of the function of that
@@ -147,6 +158,19 @@ export class Budgets {
     due.dueBy = this.dueBy(module, at, flow.deadline[request]!, flow.arrivalAt[request]!, frame, flow);
     due.headStartUs = this.headStartUs(module);
     this.staggered?.tell(due, part, flow, at);
+    due.dueBy = Math.min(due.dueBy, this.deadlineOf(part, flow));
+  }
+
+  /**
+   * Until when an answer of the part is of use: its request's deadline. Of a soft module, what follows goes on without it while there is time: until that must
+   * begin, and a little more, as it must be answered, too.
+   */
+  deadlineOf(part: Part, flow: Flow): number {
+    const [module, request] = [flow.moduleOf(part), flow.requestOf(part)];
+    const deadline = flow.deadline[request]!;
+    if (this.pipeline.modules[module]!.isSoft !== true) return deadline;
+    const spareUs = Math.max(SPARE_US, SPARE_SHARE * (deadline - flow.arrivalAt[request]!));
+    return Math.floor(deadline - this.leastAfterUs[module]! - spareUs);
   }
 
   /** Whether a request goes on that makes so many parts in the module. */
@@ -243,9 +267,12 @@ export class Budgets {
     return Math.floor((sloUs * own) / (own + others));
   }
 
-  /** Least time of a request in the whole pipeline. */
+  /** Least time of a request in the whole pipeline, without what it can do without. */
   get leastUs(): number {
-    return this.leastOwnUs.reduce((most, own, module) => Math.max(most, own + this.leastAfterUs[module]!), 0);
+    return this.pipeline.modules.reduce((most, { isSoft }, module) => {
+      const ownUs = isSoft === true ? 0 : this.leastOwnUs[module]!;
+      return Math.max(most, ownUs + this.leastAfterUs[module]!);
+    }, 0);
   }
 
   private goBy(ownUs: Float64Array): void {

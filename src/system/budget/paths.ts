@@ -6,7 +6,7 @@ const PATHS_MAX = 64;
 /** Modules on the paths of all modules together, unless one path each has more: twenty diamonds in a row have a million paths. */
 export const STEPS_MAX = 1000;
 
-/** By module: paths, of the modules after it. */
+/** By module: paths, of the modules after it that a request cannot do without. */
 export type Paths = readonly (readonly (readonly number[])[])[];
 
 export const stepsOf = (paths: Paths): number =>
@@ -25,7 +25,10 @@ function firstPaths(pipeline: Pipeline, leastUs: Float64Array, most: number): Pa
   for (const module of [...pipeline.order].reverse()) {
     const subs = [...pipeline.subs[module]!].sort((a, b) => leastUs[b]! - leastUs[a]! || a - b);
     paths[module] = subs
-      .flatMap((sub) => (paths[sub]!.length === 0 ? [[sub]] : paths[sub]!.map((path) => [sub, ...path])))
+      .flatMap((sub) => {
+        const first = pipeline.modules[sub]!.isSoft === true ? [] : [sub];
+        return paths[sub]!.length === 0 ? [first] : paths[sub]!.map((path) => [...first, ...path]);
+      })
       .slice(0, most);
   }
   return paths;

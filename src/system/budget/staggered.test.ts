@@ -73,6 +73,35 @@ describe("budget: staggered", () => {
     expect(other.dueBy(0, 0, SLO_US, 0)).toBe(200_000);
   });
 
+  it("keeps nothing for a soft module, whose answer is of use until those after it must begin, and a twentieth of the time before", () => {
+    const soft = new Pipeline([
+      { id: 0, name: "a", pres: [], subs: [1] },
+      { id: 1, name: "b", pres: [0], subs: [2], isSoft: true },
+      { id: 2, name: "c", pres: [1], subs: [] },
+    ]);
+    for (const rule of ["staggered", "share", "rest", "durations", "forecast", "split"] as const) {
+      const [with100, with1] = [100_000, 1000].map((softUs) => {
+        const times = (of: number[]) => (module: number) => of[module]!;
+        return new Budgets(
+          soft,
+          rule,
+          { leastUs: times([10_000, softUs, 10_000]), staggeredUs: times([20_000, softUs, 60_000]) },
+          SLO_US,
+        );
+      });
+      expect(with100!.dueBy(0, 0, SLO_US, 0), rule).toBe(with1!.dueBy(0, 0, SLO_US, 0));
+      expect(with100!.leastUs).toBe(20_000);
+    }
+    const budgets = new Budgets(soft, "staggered", TIMES, SLO_US);
+    const flow = new Flow(soft, IDLE, 4);
+    const request = flow.enter(0, 0, SLO_US, 0);
+    const due = { dueBy: 0, headStartUs: 0 };
+    budgets.tell(due, flow.partOf(request, 1), flow, 0);
+    expect(due.dueBy).toBe(240_000);
+    expect(budgets.deadlineOf(flow.partOf(request, 1), flow)).toBe(300_000 - 10_000 - 15_000);
+    expect(budgets.deadlineOf(flow.partOf(request, 2), flow)).toBe(300_000);
+  });
+
   it("in a fan-out reserves what all parts that come together take, for modules without batches, too", () => {
     const parted = new Pipeline([
       { id: 0, name: "a", pres: [], subs: [1], fansOut: true },

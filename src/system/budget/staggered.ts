@@ -96,9 +96,9 @@ export class Staggered {
     return this.reserved.of(module, frame, frames).afterUs;
   }
 
-  /** What the first module of these accelerators kept for itself and all after it, µs; see Budgets. */
+  /** What the first module of these accelerators kept for itself and all after it, µs; see Budgets. A soft one goes behind what others cannot do without. */
   headStartUs(module: number): number {
-    return this.headStarts[module]!;
+    return this.pipeline.modules[module]!.isSoft === true ? 0 : this.headStarts[module]!;
   }
 
   /** Where modules share accelerators: whether the part's request is let in; of one that is, until when the part can be of use. */
@@ -117,9 +117,19 @@ export class Staggered {
       due.dueBy = deadline;
       return;
     }
-    // Who is let in and can no longer leave later modules what they may take is given up only when they cannot do it at all.
-    const least = Math.floor(deadline - afterUs);
-    if (due.dueBy < at + ownUs + this.longestUs) due.dueBy = Math.max(due.dueBy, least);
+    due.dueBy = this.forWhoIsIn(due.dueBy, ownUs, afterUs, deadline, at);
+  }
+
+  /** What the queue of a part must reach whose request is let in, with this deadline. @param dueBy by what is kept for later modules. */
+  dueWith(dueBy: number, module: number, frame: number, flow: Flow, deadline: number, at: number): number {
+    if (this.committed === null) return dueBy;
+    const { ownUs, afterUs } = this.expected.of(module, frame, flow);
+    return this.forWhoIsIn(dueBy, ownUs, afterUs, deadline, at);
+  }
+
+  /** Who can no longer leave later modules what they may take is given up only when they cannot do it at all. */
+  private forWhoIsIn(dueBy: number, ownUs: number, afterUs: number, deadline: number, at: number): number {
+    return dueBy < at + ownUs + this.longestUs ? Math.max(dueBy, Math.floor(deadline - afterUs)) : dueBy;
   }
 
   private reserve(): void {
@@ -158,7 +168,10 @@ export class Staggered {
     const { leastUs, parts, times } = this;
     const { groupOf } = times;
     if (groupOf === undefined) return null;
-    const workIn = (group: number): Float64Array => leastUs.map((us, module) => (groupOf(module) === group ? us : 0));
+    // What a request can do without is not promised to it.
+    const { modules } = this.pipeline;
+    const workIn = (group: number): Float64Array =>
+      leastUs.map((us, module) => (groupOf(module) === group && modules[module]!.isSoft !== true ? us : 0));
     const groups = Array.from(leastUs, (_, module) => groupOf(module));
     let [most, found] = [0, -1];
     for (const [module, group] of groups.entries()) {

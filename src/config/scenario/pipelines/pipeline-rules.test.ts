@@ -190,6 +190,11 @@ describe("groups and pipelines of scenarios", () => {
       ["modules[0].join: of module 0 (a) must bring the parts of one fan_out before it together"],
     ],
     [
+      "options that the budget's rule does not look at",
+      scenario(`${GOOD}\n    budget: { rule: overload, alpha: 0.2, lambda: 0.1 }`),
+      ["pipelines[0].budget.lambda: goes only with rule forecast; overload does not look at it"],
+    ],
+    [
       "two pipelines of a name",
       scenario(`${GOOD}\n${GOOD}`),
       ['pipelines[1].name: must be unique among models and pipelines; was "p" twice'],

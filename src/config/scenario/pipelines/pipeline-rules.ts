@@ -1,7 +1,7 @@
 /** Rules between the fields of groups and pipelines, which their schemas cannot say. */
 import { pipelineProblems } from "../../../system/pipeline.js";
 import { type FieldPath, nearest } from "../../config-error.js";
-import { moduleSpecs } from "../../pipeline-modules.js";
+import { idleOptions, moduleSpecs } from "../../pipeline-modules.js";
 import { validatePolicyOptions } from "../../policy-options.js";
 import type { IssueList } from "../../source.js";
 import type { Scenario } from "../scenario-schema.js";
@@ -36,6 +36,10 @@ export function checkGroups(scenario: Scenario, issues: IssueList): void {
     issues.add(["models_from"], "goes with one group: its models cannot name theirs");
 }
 
+/** As the file has it, before defaults. */
+const writtenBudgetOf = (value: unknown, pipeline: number): unknown =>
+  (value as { pipelines: { budget?: unknown }[] }).pipelines[pipeline]!.budget;
+
 export function checkPipelines(scenario: Scenario, issues: IssueList): void {
   const isInner = innerModels(scenario);
   for (const [index, model] of (scenario.models ?? []).entries())
@@ -54,6 +58,8 @@ export function checkPipelines(scenario: Scenario, issues: IssueList): void {
     if (taken.has(name))
       issues.add(["pipelines", index, "name"], `must be unique among models and pipelines; was "${name}" twice`);
     taken.add(name);
+    for (const { key, text } of idleOptions(writtenBudgetOf(issues.source.value, index)))
+      issues.addKey(["pipelines", index, "budget"], key, text);
     const at = (module: number, field: string): FieldPath => ["pipelines", index, "modules", module, field];
     for (const { module, field, text } of pipelineProblems(moduleSpecs(modules))) issues.add(at(module, field), text);
     const appNames = apps.map((app) => app.name);
