@@ -13,8 +13,15 @@ const LONG = 1;
 
 /** Shares of the requests of each model that finish in time. */
 function shares(policy: string, alphaMs: number, betaMs: number, rate: number, isolation: boolean): number[] {
+  return sharesOf(policy, isolation, [
+    linearModel("frames", 0.05, 0.95, 16, 62, 32),
+    linearModel("long", alphaMs, betaMs, 250, rate, 32),
+  ]);
+}
+
+function sharesOf(policy: string, isolation: boolean, models: ReturnType<typeof linearModel>[]): number[] {
   const scenario = scenarioOf({
-    models: [linearModel("frames", 0.05, 0.95, 16, 62, 32), linearModel("long", alphaMs, betaMs, 250, rate, 32)],
+    models,
     accelerators: accelerators(2),
     durationUs: durationUs(8e6),
   });
@@ -48,5 +55,19 @@ describe("isolation: a short SLO beside long batches", () => {
     expect(long).toBeGreaterThan(0.5 * alone!);
     const [split] = shares("deferred", 10, 1, 600, true);
     expect(split).toBeGreaterThan(0.9);
+  });
+
+  test("one that is not light asks for an accelerator while it can still wait for one: 20/s that take a fifth of one, beside full batches of 72 ms", () => {
+    for (const policy of ["deferred", "deferred+", "auto"])
+      for (const [sloMs, rate] of [
+        [60, 20],
+        [60, 50],
+        [120, 20],
+      ] as const) {
+        const models = [linearModel("own", 2, 8, sloMs, rate, 32), linearModel("long", 2, 8, 2000, 1000, 32)];
+        const [own, long] = sharesOf(policy, true, models);
+        expect(own, `${policy}, ${sloMs} ms, ${rate}/s`).toBeGreaterThan(0.95);
+        expect(long).toBeGreaterThan(0.5);
+      }
   });
 });

@@ -129,7 +129,8 @@ export class RankArbiter implements Arbiter {
     this.reserve.offered(key, at);
     const mayLeaveIdle = offers.mayLeaveIdle[key] === 1;
     const isDue = mayLeaveIdle && this.reserve.isLight(key);
-    const askAt = isDue ? at : offers.opensAt[key]! - offers.leadUs[key]!;
+    const opensAt = isDue ? at : offers.opensAt[key]! - offers.leadUs[key]!;
+    const askAt = mayLeaveIdle ? Math.min(opensAt, this.reserve.mustAskBy(key, at)) : opensAt;
     if (this.open.size > 0) {
       if (askAt <= at && this.open.has(key)) {
         this.stand(key);

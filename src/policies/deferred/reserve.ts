@@ -25,7 +25,8 @@ const LIGHT_DEMAND = 0.1;
  * batches, at most until the next one is about to be free: of n accelerators they have at least n - 1. With one
  * accelerator, or one that works, nothing is promised.
  *
- * Light queues (runs short beside their own slack, little time in all) are due at once: waiting for a larger batch would
+ * Who gathers a batch until the last moment has nothing left to wait with: beside others that press it asks for an accelerator with that half of
+ * its slack before it. Light queues (runs short beside their own slack, little time in all) are due at once: waiting for a larger batch would
  * save others next to nothing, and spends the slack that the promise is made of.
  */
 export class Reserve {
@@ -37,6 +38,9 @@ export class Reserve {
   private tightest: QueueKey = -1;
   private nextTightest: QueueKey = -1;
   private lookAt = Number.NEGATIVE_INFINITY;
+  /** Beside whom somebody with more slack last asked for the last idle accelerator, and when. */
+  private pressed: QueueKey = -1;
+  private pressedAt = Number.NEGATIVE_INFINITY;
   /** After `roomUs` found none: when there will be. */
   roomAt = Number.POSITIVE_INFINITY;
 
@@ -67,6 +71,16 @@ export class Reserve {
   }
 
   /**
+   * Until when the queue's offer may gather: an accelerator comes free within a part of its slack, which must be left for that when it asks for one. Only beside
+   * others that press; else it gathers for as long as it likes.
+   */
+  mustAskBy(key: QueueKey, at: number): number {
+    if (key !== this.pressed || at > this.pressedAt + ACTIVE_US) return Number.POSITIVE_INFINITY;
+    const { latestAt, leadUs, slackUs } = this.core.offers;
+    return latestAt[key]! - leadUs[key]! - WAIT_SHARE * slackUs[key]!;
+  }
+
+  /**
    * How long the queue's batch may run on this accelerator, if it is granted now.
    * @returns Infinity: as long as it likes; less: only so long, before `roomAt`.
    */
@@ -78,6 +92,8 @@ export class Reserve {
     if (other < 0) return Number.POSITIVE_INFINITY;
     const slackUs = offers.slackUs[other]!;
     if (ALIKE * slackUs > offers.slackUs[key]!) return Number.POSITIVE_INFINITY;
+    this.pressed = other;
+    this.pressedAt = at;
     const waitUs = WAIT_SHARE * slackUs;
     // One that waits already has so much less to wait; not one that asks for so much that it always waits.
     const isWaiting = offers.size[other]! > 0 && this.isLight(other);

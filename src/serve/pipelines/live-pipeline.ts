@@ -289,7 +289,7 @@ export class LivePipeline implements FlowDriver {
       leastAfterUs: budgets.leastAfter(module),
       // There chance decides who is let in, and nothing else.
       dueWith: rule === "overload" ? (other) => other : dueWith,
-      entryUs: budgets.entryUs(module),
+      entryUs: budgets.entryUs(module, deadline, cameAt),
     };
     return partError(error, budget, this.host.clock.now());
   }

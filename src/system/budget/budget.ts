@@ -188,9 +188,9 @@ export class Budgets {
     return this.leastAfterUs[module]!;
   }
 
-  /** What a request would need now to be let in at the module; 0: all are. */
-  entryUs(module: number): number {
-    return this.committed?.foreseenUs(this.ownUs[module]! + this.afterUs[module]!) ?? 0;
+  /** How much time a request with this deadline would need to be let in at the module at `at`; 0: all are. */
+  entryUs(module: number, deadline: number, at: number): number {
+    return this.committed?.neededUs(this.ownUs[module]! + this.afterUs[module]!, deadline, at) ?? 0;
   }
 
   /** A part ran in a batch of this size. */

@@ -37,6 +37,23 @@ describe("committed work", () => {
     expect(fill(work(), 250_000)).toBe(1 + Math.floor((DEADLINE - 250_000) / (PAGE_US / 2)));
   });
 
+  test("only what is due before it is in its way: who has longer goes behind, and cannot keep it out", () => {
+    const committed = work();
+    for (let request = 0; request < 100; request++) {
+      committed.letsIn(request, 0, 100 * DEADLINE, 0);
+      committed.came(request, request * 3, LOOK, 1);
+    }
+    expect(committed.letsIn(100, 250_000, 101 * DEADLINE, 0)).toBe(true);
+    committed.ended(100, false);
+    expect(committed.letsIn(100, 250_000, DEADLINE, 0)).toBe(true);
+    committed.came(100, 300, LOOK, 1);
+    // One with the same deadline is: 310 ms on two accelerators, and 250 of its own.
+    expect(committed.neededUs(250_000, DEADLINE, 0)).toBe(PAGE_US / 2 + 250_000);
+    // Between the two deadlines it is the one; past the later of them all others, too.
+    expect(committed.neededUs(3 * DEADLINE, DEADLINE, 0)).toBe(PAGE_US / 2 + 3 * DEADLINE);
+    expect(committed.neededUs(100 * DEADLINE, DEADLINE, 0)).toBe((101 * PAGE_US) / 2 + 100 * DEADLINE);
+  });
+
   test("where nobody is in its way it is let in, whatever is foreseen", () => {
     const committed = work();
     expect(committed.letsIn(0, 9e9, DEADLINE, 0)).toBe(true);
@@ -50,7 +67,7 @@ describe("committed work", () => {
 
   test("parts and what they lead to count until they leave; the rest of the way once, however many there are", () => {
     const committed = work();
-    committed.letsIn(0, 250_000, DEADLINE, 0);
+    committed.letsIn(0, 250_000, 900_000, 0);
     committed.came(0, 0, LOOK, 1);
     committed.left(0, 0, LOOK, 0, 0);
     for (let line = 0; line < 4; line++) committed.came(0, 3 * (line + 1) + READ, READ, 4);

@@ -113,7 +113,7 @@ export class CommittedWork {
   /** Asked once for each request, as it comes. @param pathUs that it takes when nothing is in its way. */
   letsIn(request: number, pathUs: number, deadline: number, at: number): boolean {
     this.countLate(at);
-    const foreseen = this.foreseenUs(pathUs) / (deadline - at);
+    const foreseen = this.foreseenUs(this.dueUs(deadline), pathUs) / (deadline - at);
     // Where nobody is in its way it is tried, whatever is foreseen: what else would show that it can be in time?
     if (!(foreseen <= 1) && this.live.size > 0) return false;
     const own = { deadline, foreseen, leftUs: 0, spentUs: 0, isLost: false, isTried: false };
@@ -122,9 +122,29 @@ export class CommittedWork {
     return true;
   }
 
-  /** How long whoever comes now is expected to be, behind all that is begun. */
-  foreseenUs(pathUs: number): number {
-    return (this.factor * this.totalUs) / this.shared.count + pathUs;
+  /** How much more time than this a request would need that comes now, to be let in: with more time more is due before it. @returns all of it, µs. */
+  neededUs(pathUs: number, deadline: number, at: number): number {
+    const later = [...this.live.values()].filter((other) => other.deadline > deadline);
+    let dueUs = this.dueUs(deadline);
+    for (const other of later.sort((a, b) => a.deadline - b.deadline)) {
+      if (at + this.foreseenUs(dueUs, pathUs) < other.deadline) break;
+      dueUs += other.leftUs;
+    }
+    return this.foreseenUs(dueUs, pathUs);
+  }
+
+  private foreseenUs(dueUs: number, pathUs: number): number {
+    return (this.factor * dueUs) / this.shared.count + pathUs;
+  }
+
+  /**
+   * Of what is begun, what must end by then. What has longer goes behind it: who asks for ten times the time would keep out everybody who
+   * asks for the pipeline's own.
+   */
+  private dueUs(deadline: number): number {
+    let dueUs = this.totalUs;
+    for (const other of this.live.values()) if (other.deadline > deadline) dueUs -= other.leftUs;
+    return Math.max(0, dueUs);
   }
 
   isIn(request: number): boolean {
