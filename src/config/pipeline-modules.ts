@@ -27,7 +27,7 @@ export const moduleFields = {
     .max(MODULES_MAX)
     .optional()
     .describe(
-      "Ids of the modules that it leads to. Default: those that name it in pres; where both are given they must agree.",
+      "Ids of the modules that it leads to. Default: those that name it in pres; where both are given they must agree. Required beside branch, which goes by their order.",
     ),
   soft: z
     .boolean()

@@ -478,6 +478,25 @@ export const sum = ({ all, items }) => ({ y: all, count: { shape: [1], data: [it
     for (const [value, each] of many.entries()) expect(answer(each)).toEqual([value > 5 ? 2 * value : value, 1]);
   });
 
+  test("a model that joins no parts has no rows: the step's fault that made none, or the client's of its own rows", async () => {
+    const meet = (pre: number): string =>
+      `  - { id: 9, name: meet, model: b, pres: [${pre}], join: true, inputs: { x: { module: each, tensor: y } } }\n`;
+    await serve(
+      `
+modules:
+  - { id: 0, name: cut, step: "./s.mjs#cut", takes: { x: ${FP} }, gives: { list: ${LIST}, row: ${FP} } }
+  - { id: 1, name: each, model: a, pres: [0], fan_out: { module: cut, tensors: [list] }, inputs: { x: { module: cut, tensor: list } } }
+${meet(1)}`,
+      STEPS,
+    );
+    expect(answer(await infer([7, 1]))).toEqual([7, 1]);
+    const { error } = await infer([]);
+    expect(error).toMatchObject({ code: "internal", details: { reason: "model-error", module: "meet" } });
+    expect(error!.message).toBe(
+      "pipeline 'p': module 'meet': input 'x', the parts together, must have at least 1 row, as a model takes; has none: no parts were made",
+    );
+  });
+
   test("a part that fails ends its request by name and calls its siblings off; too many parts, and unlike ones, by name", async () => {
     await serve(PARTS, STEPS);
     const bad = await infer([99, 1, 2, 3]);

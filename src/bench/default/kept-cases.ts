@@ -1,8 +1,9 @@
-/** Finished cases on disk, a file each, so that hours of runs go on where they were ended. */
+/** Finished cases on disk, a file each, so that hours of runs go on where they were ended. What other code measured is measured anew. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { ConfigError } from "../../config/config-error.js";
+import { codeDigest } from "../code-digest.js";
 import type { PairedRun, PairPlan } from "./paired-runs.js";
 
 /** Cases measured in another way than now are measured anew. */
@@ -41,9 +42,21 @@ export const digestOf = (plan: CasePlan): string =>
     .digest("hex")
     .slice(0, 12);
 
+interface Kept<Measured> {
+  readonly format: number;
+  readonly code: string;
+  readonly plan: CasePlan;
+  readonly measured: Measured;
+}
+
 export class KeptCases<Measured extends MeasuredCase = MeasuredCase> {
-  /** @param folder null: nothing is kept. @throws ConfigError if it cannot be written. */
-  constructor(private readonly folder: string | null) {
+  private readonly folder: string | null;
+  private readonly code: string;
+
+  /** @param folder null: nothing is kept. @param code that measures. @throws ConfigError if it cannot be written. */
+  constructor(folder: string | null, code = folder === null ? "" : codeDigest()) {
+    this.folder = folder;
+    this.code = code;
     if (folder === null) return;
     const probe = path.join(folder, ".writable");
     try {
@@ -56,12 +69,12 @@ export class KeptCases<Measured extends MeasuredCase = MeasuredCase> {
     }
   }
 
-  /** null: not there, cut off, or of another plan. */
+  /** null: not there, cut off, of another plan or by other code. */
   get(plan: CasePlan): Measured | null {
     if (this.folder === null) return null;
     try {
-      const kept = JSON.parse(readFileSync(this.fileOf(plan, this.folder), "utf8")) as { measured?: Measured };
-      return kept.measured ?? null;
+      const kept = JSON.parse(readFileSync(this.fileOf(plan, this.folder), "utf8")) as Partial<Kept<Measured>>;
+      return kept.code === this.code ? (kept.measured ?? null) : null;
     } catch {
       return null;
     }
@@ -71,7 +84,8 @@ export class KeptCases<Measured extends MeasuredCase = MeasuredCase> {
   put(plan: CasePlan, measured: Measured): void {
     if (this.folder === null) return;
     const file = this.fileOf(plan, this.folder);
-    writeFileSync(`${file}.new`, `${JSON.stringify({ format: FORMAT, plan, measured }, null, 1)}\n`);
+    const kept: Kept<Measured> = { format: FORMAT, code: this.code, plan, measured };
+    writeFileSync(`${file}.new`, `${JSON.stringify(kept, null, 1)}\n`);
     renameSync(`${file}.new`, file);
   }
 

@@ -55,6 +55,7 @@ test("finished cases are found again, whole, under the plan that they were made 
     expect(kept.get(plan)).toBeNull();
     kept.put(plan, measured);
     expect(new KeptCases(folder).get({ ...plan })).toEqual(measured);
+    expect(new KeptCases(folder, "other code").get(plan)).toBeNull();
     for (const other of [
       { load: 2 },
       { policy: "eager" },

@@ -50,7 +50,7 @@ export function benchCommand(output: Output): Command {
     )
     .option(
       "--out <dir>",
-      "folder that finished cases are kept in; given again, default, apps, pipelines and elastic go on where they were",
+      "folder that finished cases are kept in; given again, default, apps, pipelines and elastic go on where they were, unless the code is another",
       path.join("out", "bench"),
     )
     .option(

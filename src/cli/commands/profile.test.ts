@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -17,6 +17,11 @@ test("profile: a model that is not there is said with the repository and the nea
   try {
     await expect(profile("embeder", "--models", models)).rejects.toThrow(
       `model 'embeder' is not in the repository ${models}; did you mean embedder?`,
+    );
+    mkdirSync(path.join(models, "pages"));
+    writeFileSync(path.join(models, "pages", "pipeline.yaml"), "");
+    await expect(profile("pages", "--models", models)).rejects.toThrow(
+      "'pages' is a pipeline, which has no profile: its models have",
     );
   } finally {
     rmSync(models, { recursive: true });

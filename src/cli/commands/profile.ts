@@ -5,6 +5,7 @@ import { Command } from "commander";
 import { nearest } from "../../config/config-error.js";
 import { GROUP_AUTO } from "../../config/model.js";
 import type { ModelProfile, ProfileFit } from "../../serve/models/model-profile.js";
+import { PIPELINE_NAMES } from "../../serve/repository/pipeline-reader.js";
 import { ServingError } from "../../wire/serving-error.js";
 import { numberWithin } from "../option-values.js";
 import { type Output, writeJson } from "../output.js";
@@ -100,6 +101,8 @@ function readFrom<T>(modelsDir: string, name: string, read: () => T): T {
   } catch (error) {
     if (!(error instanceof ServingError && error.code === "not-found")) throw error;
     const repository = path.resolve(modelsDir);
+    if (PIPELINE_NAMES.some((file) => existsSync(path.join(repository, name, file))))
+      throw new ServingError("invalid-argument", `'${name}' is a pipeline, which has no profile: its models have`);
     const near = existsSync(repository) ? nearest(name, readdirSync(repository)) : null;
     const hint = near === null ? "" : `; did you mean ${near}?`;
     throw new ServingError("not-found", `model '${name}' is not in the repository ${repository}${hint}`);

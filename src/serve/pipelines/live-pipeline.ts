@@ -414,7 +414,8 @@ export class LivePipeline implements FlowDriver {
       const pipeline = this.spec.client.name;
       const error = cause === null ? lateError(pipeline, open) : moduleError(pipeline, name, open, cause);
       const { code, details } = error;
-      this.countEnd(open, OUTCOMES[outcome === FINISHED ? LATE : outcome]!, details.reason ?? code, name);
+      const isLate = outcome === FINISHED || outcome === LATE;
+      this.countEnd(open, OUTCOMES[isLate ? LATE : outcome]!, isLate ? "" : (details.reason ?? code), name);
       this.counts.ended(false, totalUs, 0);
       if (this.entering === open) this.refusal = error;
       else handler.onError(error);

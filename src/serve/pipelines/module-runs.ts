@@ -11,9 +11,10 @@ import { REFUSALS } from "../endings.js";
 import type { InferCall } from "../gateway.js";
 import type { ModelTable } from "../models/model-table.js";
 import type { Entry } from "../requests/entry.js";
+import { partsFault } from "./data-ways.js";
 import { type OpenRequest, WrongParts } from "./open-request.js";
 import { moduleFault } from "./part-errors.js";
-import { bytesOf, isList } from "./part-tensors.js";
+import { bytesOf, isList, type TensorOrList } from "./part-tensors.js";
 import type { StepHealth } from "./steps/step-health.js";
 import type { StepLosses } from "./steps/step-losses.js";
 import type { NamedValue, StepPools } from "./steps/step-pool.js";
@@ -134,7 +135,7 @@ export class ModuleRuns implements ModuleTimes {
     handler: RunHandler,
   ): () => void {
     const spec = this.modules[module]!;
-    const inputs = inputsOf(spec, open, frame);
+    const inputs = inputsOf(spec, this.modules, open, frame);
     if (spec.step !== null) {
       checkStepInputs(spec.step, inputs);
       return this.steps!.enter(this.stepOf[module]!, inputs, open.call.receivedAt, due.deadline, due, {
@@ -153,17 +154,35 @@ export class ModuleRuns implements ModuleTimes {
   }
 }
 
-function inputsOf({ inputs }: ServedModule, open: OpenRequest, frame: number): NamedValue[] {
+function inputsOf(
+  { inputs, step }: ServedModule,
+  modules: readonly ServedModule[],
+  open: OpenRequest,
+  frame: number,
+): NamedValue[] {
   return inputs.flatMap((input) => {
     const { name } = input;
     try {
       const value = open.find(input, frame);
+      if (step === null && value !== undefined) checkParts(input, value, modules);
       return value === undefined ? [] : { name, value };
     } catch (error) {
       if (!(error instanceof WrongParts)) throw error;
       throw moduleFault(`input '${name}', the parts together, ${error.message}`);
     }
   });
+}
+
+/** A model has no batch of none. @throws ServingError the client's fault only where the rows were its own. */
+function checkParts(
+  { name, from }: ServedModule["inputs"][number],
+  value: TensorOrList,
+  modules: readonly ServedModule[],
+): void {
+  const gathered = from.find(({ gatheredOf }) => gatheredOf >= 0);
+  if (gathered === undefined || isList(value) || value.shape[0] !== 0) return;
+  const text = `input '${name}', the parts together, must have at least 1 row, as a model takes; has none: no parts were made`;
+  throw moduleFault(text, partsFault(modules[gathered.gatheredOf]!));
 }
 
 function callOf(
