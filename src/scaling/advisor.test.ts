@@ -47,6 +47,19 @@ describe("scale advisor", () => {
     expect(advices[29]).toBe(15);
   });
 
+  it("what waits needs as many as finish it in the time that it has, whatever its model promises (a pipeline's parts have more)", () => {
+    const execUs = linearTable(2000, 5000, 8);
+    const queued = (allowedUs?: number): number => {
+      const sums = { arrivedWorkUs: 0, droppedWorkUs: 0, queuedAccelerators: 0 };
+      const counts = { execUs, sloUs: 30_000, arrived: 100, dropped: 0, waiting: 100 };
+      addWork(sums, allowedUs === undefined ? counts : { ...counts, allowedUs }, INTERVAL_US, 1);
+      return sums.queuedAccelerators;
+    };
+    const each = workPerRequestUs(execUs, 30_000, Number.NaN);
+    expect(queued()).toBeCloseTo((100 * each) / 30_000, 9);
+    expect(queued(300_000)).toBeCloseTo((100 * each) / 300_000, 9);
+  });
+
   it("reaches the needed number in one decision when the queue goes from 1 to 1,000 (D10)", () => {
     // 1,000 requests of 12.5 ms in full batches, to be done within 500 ms: 25 accelerators at full use.
     const execUs = linearTable(10_000, 40_000, 16);

@@ -21,6 +21,8 @@ export interface QueueCounts {
   readonly dropped: number;
   /** Wait now. */
   readonly waiting: number;
+  /** How long requests that wait may take in the mean, µs: a part of a pipeline's has more than its model promises. Absent: sloUs. */
+  readonly allowedUs?: number;
 }
 
 /** Sums over the queues of a group, in accelerator time. */
@@ -34,8 +36,8 @@ export interface GroupWork {
 /**
  * Adds one queue to the sums of its group.
  *
- * What waits has been promised within sloUs and some of that has passed, but the moment of each request is not looked
- * at: work over sloUs is what a burst needs that has just arrived, and less than the truth for an old one, whose
+ * What waits has been promised within its time and some of that has passed, but the moment of each request is not looked
+ * at: work over that time is what a burst needs that has just arrived, and less than the truth for an old one, whose
  * requests are dropped and counted there.
  *
  * @param scale mean execution time on the group's accelerators relative to the profile.
@@ -47,5 +49,5 @@ export function addWork(sums: GroupWork, queue: QueueCounts, intervalUs: number,
   if (queue.waiting === 0) return;
   // A burst runs in the largest batches, whatever the rate was.
   const burstUs = workPerRequestUs(queue.execUs, queue.sloUs, Number.NaN) * scale;
-  sums.queuedAccelerators += (queue.waiting * burstUs) / queue.sloUs;
+  sums.queuedAccelerators += (queue.waiting * burstUs) / (queue.allowedUs ?? queue.sloUs);
 }

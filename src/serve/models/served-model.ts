@@ -29,6 +29,8 @@ export interface ServedQueue {
   /** Requests not ended, and batches on accelerators: 0 and 0 is when it may be removed. */
   live: number;
   batches: number;
+  /** Time that the live ones had when they came, all of them together, µs. */
+  allowedUs: number;
   /** Requests of it that are run again and have not ended; it is not removed before they have. */
   shadows: number;
   /** Sends none, because its model is confined. */

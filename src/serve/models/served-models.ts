@@ -186,6 +186,7 @@ export class ServedModels {
       arrived: 0,
       dropped: 0,
       live: 0,
+      allowedUs: 0,
       batches: 0,
       shadows: 0,
       isHeld: false,

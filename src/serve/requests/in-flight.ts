@@ -41,6 +41,8 @@ export class InFlight {
   readonly model: ServedModel;
   readonly queue: ServedQueue;
   readonly deadline: number;
+  /** Time that it had when it came until it must be done, µs. */
+  readonly allowedUs: number;
   private held: InferCall | null;
   private handler: InferHandler | null;
   readonly receivedAt: number;
@@ -64,6 +66,7 @@ export class InFlight {
     const traits = call.traits ?? model.apps.traitsOf(call.parameters.app);
     this.traits =
       call.part === undefined ? traits : { ...traits, dueBy: call.part.dueBy, headStartUs: call.part.headStartUs };
+    this.allowedUs = Math.max(0, Math.min(deadline, this.traits.dueBy) - call.receivedAt);
   }
 
   get isOpen(): boolean {

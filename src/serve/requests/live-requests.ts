@@ -116,6 +116,7 @@ export class LiveRequests {
     beginWait(request);
     model.bytes += call.byteLength;
     queue.live++;
+    queue.allowedUs += request.allowedUs;
     queue.arrived++;
     queue.lastUsedAt = call.receivedAt;
     this.timers.set(request.slot, deadline);
@@ -231,6 +232,7 @@ export class LiveRequests {
     this.slots.release(slot);
     model.live--;
     queue.live--;
+    queue.allowedUs -= request.allowedUs;
     model.bytes -= request.byteLength;
     if (request.state === "waiting") endWait(request);
     if (request.isOpen) {

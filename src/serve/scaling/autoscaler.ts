@@ -142,7 +142,10 @@ class GroupAutoscaler {
       if (arrived > 0 || live > 0) this.activeAt = now;
       const { sloUs, defaultTimeoutUs } = queue.model.spec;
       const waiting = Math.max(0, live - (onAccelerators.get(queue.id) ?? 0));
-      addWork(work, { execUs, sloUs: sloUs ?? defaultTimeoutUs, arrived, dropped, waiting }, intervalUs, scale);
+      const promisedUs = sloUs ?? defaultTimeoutUs;
+      // Who asks for less than the model promises asks for no more accelerators.
+      const allowedUs = Math.max(promisedUs, live === 0 ? 0 : queue.allowedUs / live);
+      addWork(work, { execUs, sloUs: promisedUs, arrived, dropped, waiting, allowedUs }, intervalUs, scale);
       queue.arrived = 0;
       queue.dropped = 0;
     }
