@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
+import { codeDigest } from "../config/code-digest.js";
 import { ConfigError } from "../config/config-error.js";
 import { type Point, type PointResult, RESULT_FORMAT } from "./point.js";
 
@@ -22,6 +23,8 @@ const STORE_BYTES_MAX = 1024 * 1024 * 1024;
 export interface StoredResult {
   readonly digest: string;
   readonly format: number;
+  /** Digest of the code that ran the point; absent: of before it was kept. */
+  readonly code?: string;
   readonly point: Point;
   readonly result: PointResult;
   /** Seconds that the point took. */
@@ -30,6 +33,7 @@ export interface StoredResult {
 
 export class ResultStore {
   readonly file: string;
+  private readonly code: string;
   private readonly results = new Map<string, StoredResult>();
   /** The file ends in the middle of a line. */
   private isTorn = false;
@@ -37,10 +41,12 @@ export class ResultStore {
   /**
    * Opens the folder's results, making the folder if it is not there.
    *
+   * @param code digest of what runs points now.
    * @throws ConfigError if the file is too large, or the folder or the file cannot be written: that is not found out
    * after the first point only, which may take minutes.
    */
-  constructor(folder: string) {
+  constructor(folder: string, code: string = codeDigest()) {
+    this.code = code;
     this.file = path.join(folder, "points.jsonl");
     try {
       mkdirSync(folder, { recursive: true });
@@ -66,14 +72,25 @@ export class ResultStore {
     return this.results.size;
   }
 
+  /** How many of these are there that other code ran: whether it would come to the same, nobody knows. */
+  countOfOtherCode(digests: Iterable<string>): number {
+    let count = 0;
+    for (const digest of digests) {
+      const stored = this.results.get(digest);
+      if (stored !== undefined && stored.code !== this.code) count++;
+    }
+    return count;
+  }
+
   get(digest: string): StoredResult | undefined {
     return this.results.get(digest);
   }
 
   /** Written before it returns. */
-  add(result: StoredResult): void {
-    this.results.set(result.digest, result);
-    appendFileSync(this.file, `${this.isTorn ? "\n" : ""}${JSON.stringify(result)}\n`);
+  add(result: Omit<StoredResult, "code">): void {
+    const stored = { ...result, code: this.code };
+    this.results.set(stored.digest, stored);
+    appendFileSync(this.file, `${this.isTorn ? "\n" : ""}${JSON.stringify(stored)}\n`);
     this.isTorn = false;
   }
 

@@ -125,6 +125,18 @@ describe("runner", () => {
     expect(new ResultStore(folder).size).toBe(4);
   });
 
+  it("knows which results other code ran", async () => {
+    await run();
+    const digests = POINTS.map(digestOf);
+    expect(new ResultStore(folder).countOfOtherCode(digests)).toBe(0);
+    const other = new ResultStore(folder, "other");
+    expect([other.countOfOtherCode(digests), other.countOfOtherCode([])]).toEqual([5, 0]);
+    other.forget(new Set([digests[0]!]));
+    await runPoints([planOf(POINTS)], { store: other, execute: runPoint, width: 1, nowS: () => 0 });
+    expect(new ResultStore(folder, "other").countOfOtherCode(digests)).toBe(4);
+    expect(new ResultStore(folder).countOfOtherCode(digests)).toBe(1);
+  });
+
   it("threads or one lane: the same results", async () => {
     const whole = await run();
     rmSync(path.join(folder, "points.jsonl"));

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { codeDigest } from "../../config/code-digest.js";
 import { ConfigError } from "../../config/config-error.js";
-import { codeDigest } from "../code-digest.js";
 import type { PairedRun, PairPlan } from "./paired-runs.js";
 
 /** Cases measured in another way than now are measured anew. */

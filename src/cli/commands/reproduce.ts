@@ -118,7 +118,13 @@ async function reproduce(
   const planned = chosen.map((experiment) => ({ experiment, plan: experiment.plan(options.size, options.dataDir) }));
   const plans = planned.map(({ plan }) => plan);
   const store = new ResultStore(options.out);
-  if (options.fresh === true) store.forget(new Set(plans.flatMap(({ points }) => points.map(digestOf))));
+  const wanted = new Set(plans.flatMap(({ points }) => points.map(digestOf)));
+  if (options.fresh === true) store.forget(wanted);
+  const others = store.countOfOtherCode(wanted);
+  if (others > 0)
+    output.note(
+      `${others} of the ${wanted.size} points were run by other code than this; --fresh runs all of them again`,
+    );
   const pool = new ThreadPool(new URL("../../../dist/reproduce/point-worker.js", import.meta.url), options.threads);
   const nowS = (): number => monotonicNow() / 1e6;
   try {
