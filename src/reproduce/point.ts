@@ -9,7 +9,7 @@ import type { SeedStatistics } from "../measure/report.js";
  * Version of what results hold and how they are measured. Raise it when either changes: results of other versions are
  * not read.
  */
-export const RESULT_FORMAT = 2;
+export const RESULT_FORMAT = 3;
 
 /** A scenario as in a scenario file. */
 export type ScenarioFields = Readonly<Record<string, unknown>>;
