@@ -42,8 +42,6 @@ export interface InferCall {
 export interface CallOfPart extends Readonly<PartDue> {
   /** When the whole was received. */
   readonly askedAt: number;
-  /** Of the whole, in place of the model's. */
-  readonly deadline: number;
   /** Its batch ran, whoever still waits for it. @param us its equal share of the batch's time. */
   ran(us: number): void;
 }

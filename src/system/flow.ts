@@ -199,7 +199,7 @@ export class Flow {
 
   /** The part of a soft module that did not finish is missing; one that is late, if there is time left. */
   private goesOnWithout(module: number, outcome: number, deadline: number, at: number): boolean {
-    return this.pipeline.modules[module]!.isSoft === true && (outcome !== LATE || at < deadline);
+    return this.pipeline.isSoft(module) && (outcome !== LATE || at < deadline);
   }
 
   /** The client went away, or the driver gives the whole request up. Harmless when it has ended. */

@@ -105,4 +105,13 @@ describe("a pipeline's graph", () => {
     expect([...pipeline.longest("subs", us)]).toEqual([1100, 1000, 1000, 0]);
     expect([...pipeline.longest("pres", us)]).toEqual([0, 1, 1, 101]);
   });
+
+  test("and of the modules that a request cannot do without", () => {
+    const edges = { a: ["b", "c"], b: ["d"], c: ["d"], d: [] };
+    const pipeline = new Pipeline(graph(edges, { c: { isSoft: true } }));
+    const us = (module: number): number => [1, 10, 100, 1000][module]!;
+    expect([...pipeline.longestNeeded("subs", us)]).toEqual([1010, 1000, 1000, 0]);
+    expect([...pipeline.longestNeeded("pres", us)]).toEqual([0, 1, 1, 11]);
+    expect([...pipeline.longest("subs", us)]).toEqual([1100, 1000, 1000, 0]);
+  });
 });

@@ -213,18 +213,22 @@ export class Pipeline {
     return this.modules.map(({ branches }, module) => (branches ? this.subs[module]!.length : 0));
   }
 
-  /**
-   * By module: the sum of `us` over all modules after it (subs) or before it (pres), by the way that takes longest. Soft ones count nothing: a
-   * request can do without.
-   */
+  /** A request can do without its answer. */
+  isSoft(module: number): boolean {
+    return this.modules[module]!.isSoft === true;
+  }
+
+  /** As `longest`, of modules that a request cannot do without. */
+  longestNeeded(direction: "subs" | "pres", us: (module: number) => number): Float64Array {
+    return this.longest(direction, (module) => (this.isSoft(module) ? 0 : us(module)));
+  }
+
+  /** By module: the sum of `us` over all modules after it (subs) or before it (pres), by the way that takes longest. */
   longest(direction: "subs" | "pres", us: (module: number) => number): Float64Array {
     const sums = new Float64Array(this.modules.length);
     const order = direction === "subs" ? [...this.order].reverse() : this.order;
     for (const module of order)
-      for (const next of this[direction][module]!) {
-        const nextUs = this.modules[next]!.isSoft === true ? 0 : us(next);
-        sums[module] = Math.max(sums[module]!, nextUs + sums[next]!);
-      }
+      for (const next of this[direction][module]!) sums[module] = Math.max(sums[module]!, us(next) + sums[next]!);
     return sums;
   }
 }

@@ -116,7 +116,7 @@ class Line implements FlowDriver {
   private readonly driver: PipelineDriver;
   /** By part: its request in the scheduler of its module, while it is there. */
   private handles = new Int32Array(64);
-  private readonly traits = { ...PLAIN };
+  private readonly traits = { ...PLAIN, deadline: 0 };
 
   constructor(system: System, number: number, place: PipelinePlace, driver: PipelineDriver) {
     this.system = system;
@@ -144,12 +144,11 @@ class Line implements FlowDriver {
     const module = flow.moduleOf(part);
     const { group, key } = this.system.routes[place.models[module]!]!;
     const scheduler = this.system.groups[group]!;
-    const deadline = place.budgets.deadlineOf(part, flow);
     this.driver.partComes(part);
     traits.kind = this.driver.kindOf(part);
     place.budgets.tell(traits, part, flow, at);
     this.states.came(module, at);
-    if (!scheduler.arrive(key, -1 - (part * PIPELINES_MAX + this.number), at, deadline, at, traits)) {
+    if (!scheduler.arrive(key, -1 - (part * PIPELINES_MAX + this.number), at, traits.deadline, at, traits)) {
       this.driver.partRefused(part, at);
       this.budgets.left(part, flow, 0, at);
       flow.ended(part, DROPPED, DROP_QUEUE_FULL, at);

@@ -244,23 +244,15 @@ export class LivePipeline implements FlowDriver {
     if (this.spec.modules[module]!.fanOut.length > 0) open.began(frame, module);
     this.cancels[part] = undefined;
     this.states.came(module, at);
-    const due = { dueBy: 0, headStartUs: 0 };
+    const due = { dueBy: 0, deadline: 0, headStartUs: 0 };
     this.budgets.tell(due, part, flow, at);
     const { dueBy } = due;
     try {
       if (this.host.isDraining) throw drainingError();
-      const deadline = this.budgets.deadlineOf(part, flow);
-      this.cancels[part] = this.runs.enter(
-        module,
-        open,
-        frame,
-        at,
-        { ...due, deadline },
-        {
-          onDone: (outputs, startedAt, size) => this.partDone(part, open, outputs, startedAt, size, at),
-          onError: (error) => this.partFailed(part, open, this.withNeeds(error, part, open, at, dueBy), at),
-        },
-      );
+      this.cancels[part] = this.runs.enter(module, open, frame, at, due, {
+        onDone: (outputs, startedAt, size) => this.partDone(part, open, outputs, startedAt, size, at),
+        onError: (error) => this.partFailed(part, open, this.withNeeds(error, part, open, at, dueBy), at),
+      });
     } catch (error) {
       this.partFailed(part, open, this.withNeeds(ServingError.from(error), part, open, at, dueBy), at);
     }

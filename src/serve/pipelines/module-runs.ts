@@ -123,22 +123,15 @@ export class ModuleRuns implements ModuleTimes {
   }
 
   /**
-   * @param frame of the part. @param at when it comes. @param due what the queue is told, and until when its answer is of use.
+   * @param frame of the part. @param at when it comes. @param due what the queue is told.
    * @returns takes it back. @throws ServingError, or what ServingError.from knows: it cannot even enter.
    */
-  enter(
-    module: number,
-    open: OpenRequest,
-    frame: number,
-    at: number,
-    due: PartDue & { readonly deadline: number },
-    handler: RunHandler,
-  ): () => void {
+  enter(module: number, open: OpenRequest, frame: number, at: number, due: PartDue, handler: RunHandler): () => void {
     const spec = this.modules[module]!;
     const inputs = inputsOf(spec, this.modules, open, frame);
     if (spec.step !== null) {
       checkStepInputs(spec.step, inputs);
-      return this.steps!.enter(this.stepOf[module]!, inputs, open.call.receivedAt, due.deadline, due, {
+      return this.steps!.enter(this.stepOf[module]!, inputs, open.call.receivedAt, due, {
         onReply: (outputs, startedAt) => handler.onDone(outputs, startedAt, 1),
         onError: (error) => handler.onError(error),
       });
@@ -190,7 +183,7 @@ function callOf(
   open: OpenRequest,
   inputs: readonly NamedValue[],
   at: number,
-  due: PartDue & { readonly deadline: number },
+  due: PartDue,
 ): InferCall {
   const { call, acceleratorTime } = open;
   // A model takes no lists: that was held against it when the pipeline was loaded.

@@ -99,7 +99,7 @@ export class Ahead {
     this.ways[module] = this.waysOf(module, row);
     this.parts[module] = row === null || row.value(PART) < 0 ? null : quantilesAt(row, PART, PART_QUANTILES);
     const { totalUs, fixedUs } = this.stays[module]!;
-    if (this.pipeline.modules[module]!.isSoft === true) {
+    if (this.pipeline.isSoft(module)) {
       // A request can do without.
       totalUs.fill(0);
       fixedUs.fill(0);

@@ -150,7 +150,7 @@ export class Budgets {
 
   /**
    * Of a part that comes to its module. Whoever asks tells what becomes of it: `ran`, `left`, and `ended` of its request.
-   * @param due is told by when it must be done, and how much earlier than by its latest start it ranks. `dueBy` as of the function of that
+   * @param due is told by when it must be done, until when its answer is of use, and how much earlier than by its latest start it ranks. `dueBy` as of the function of that
    * name; `at`, which nobody reaches: its request is not let in.
    */
   tell(due: PartDue, part: Part, flow: Flow, at: number): void {
@@ -158,19 +158,8 @@ export class Budgets {
     due.dueBy = this.dueBy(module, at, flow.deadline[request]!, flow.arrivalAt[request]!, frame, flow);
     due.headStartUs = this.headStartUs(module);
     this.staggered?.tell(due, part, flow, at);
-    due.dueBy = Math.min(due.dueBy, this.deadlineOf(part, flow));
-  }
-
-  /**
-   * Until when an answer of the part is of use: its request's deadline. Of a soft module, what follows goes on without it while there is time: until that must
-   * begin, and a little more, as it must be answered, too.
-   */
-  deadlineOf(part: Part, flow: Flow): number {
-    const [module, request] = [flow.moduleOf(part), flow.requestOf(part)];
-    const deadline = flow.deadline[request]!;
-    if (this.pipeline.modules[module]!.isSoft !== true) return deadline;
-    const spareUs = Math.max(SPARE_US, SPARE_SHARE * (deadline - flow.arrivalAt[request]!));
-    return Math.floor(deadline - this.leastAfterUs[module]! - spareUs);
+    due.deadline = this.deadlineOf(module, request, flow);
+    due.dueBy = Math.min(due.dueBy, due.deadline);
   }
 
   /** Whether a request goes on that makes so many parts in the module. */
@@ -214,6 +203,17 @@ export class Budgets {
    */
   headStartUs(module: number): number {
     return this.staggered?.headStartUs(module) ?? 0;
+  }
+
+  /**
+   * Until when an answer of the part is of use: its request's deadline. Of a soft module, what follows goes on without it while there is time: until that must
+   * begin, and a little more, as it must be answered, too.
+   */
+  private deadlineOf(module: number, request: FlowRequest, flow: Flow): number {
+    const deadline = flow.deadline[request]!;
+    if (!this.pipeline.isSoft(module)) return deadline;
+    const spareUs = Math.max(SPARE_US, SPARE_SHARE * (deadline - flow.arrivalAt[request]!));
+    return Math.floor(deadline - this.leastAfterUs[module]! - spareUs);
   }
 
   private shareBy(module: number, at: number, deadline: number, frame: number, frames: PartFrames | null): number {
@@ -269,10 +269,10 @@ export class Budgets {
 
   /** Least time of a request in the whole pipeline, without what it can do without. */
   get leastUs(): number {
-    return this.pipeline.modules.reduce((most, { isSoft }, module) => {
-      const ownUs = isSoft === true ? 0 : this.leastOwnUs[module]!;
-      return Math.max(most, ownUs + this.leastAfterUs[module]!);
-    }, 0);
+    return this.leastOwnUs.reduce(
+      (most, own, module) => Math.max(most, (this.pipeline.isSoft(module) ? 0 : own) + this.leastAfterUs[module]!),
+      0,
+    );
   }
 
   private goBy(ownUs: Float64Array): void {
@@ -289,7 +289,7 @@ export class Budgets {
   }
 
   private along(direction: "subs" | "pres", us: Float64Array): Float64Array {
-    return this.pipeline.longest(direction, (module) => us[module]!);
+    return this.pipeline.longestNeeded(direction, (module) => us[module]!);
   }
 }
 

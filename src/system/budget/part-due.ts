@@ -2,5 +2,7 @@
 export interface PartDue {
   /** When it must be done, on the clock of the deadline. */
   dueBy: number;
+  /** Until when its answer is of use; at least that. */
+  deadline: number;
   headStartUs: number;
 }

@@ -55,7 +55,7 @@ export class PartWork {
   /** By module, of a request that is no part: time in all after or before it along the longest way. */
   along(direction: "subs" | "pres"): Float64Array {
     this.counts.fill(0);
-    return this.pipeline.longest(direction, (module) =>
+    return this.pipeline.longestNeeded(direction, (module) =>
       this.ownUs(module, this.countIn(module), this.countIn(module, this.median)),
     );
   }
@@ -82,8 +82,8 @@ export class PartWork {
     const found = {
       counts: around,
       ownUs: usOf(module),
-      beforeUs: pipeline.longest("pres", usOf)[module]!,
-      afterUs: pipeline.longest("subs", usOf)[module]!,
+      beforeUs: pipeline.longestNeeded("pres", usOf)[module]!,
+      afterUs: pipeline.longestNeeded("subs", usOf)[module]!,
     };
     this.known[module] = found;
     return found;

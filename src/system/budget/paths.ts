@@ -26,7 +26,7 @@ function firstPaths(pipeline: Pipeline, leastUs: Float64Array, most: number): Pa
     const subs = [...pipeline.subs[module]!].sort((a, b) => leastUs[b]! - leastUs[a]! || a - b);
     paths[module] = subs
       .flatMap((sub) => {
-        const first = pipeline.modules[sub]!.isSoft === true ? [] : [sub];
+        const first = pipeline.isSoft(sub) ? [] : [sub];
         return paths[sub]!.length === 0 ? [first] : paths[sub]!.map((path) => [...first, ...path]);
       })
       .slice(0, most);

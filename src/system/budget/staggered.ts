@@ -98,7 +98,7 @@ export class Staggered {
 
   /** What the first module of these accelerators kept for itself and all after it, µs; see Budgets. A soft one goes behind what others cannot do without. */
   headStartUs(module: number): number {
-    return this.pipeline.modules[module]!.isSoft === true ? 0 : this.headStarts[module]!;
+    return this.pipeline.isSoft(module) ? 0 : this.headStarts[module]!;
   }
 
   /** Where modules share accelerators: whether the part's request is let in; of one that is, until when the part can be of use. */
@@ -169,9 +169,8 @@ export class Staggered {
     const { groupOf } = times;
     if (groupOf === undefined) return null;
     // What a request can do without is not promised to it.
-    const { modules } = this.pipeline;
     const workIn = (group: number): Float64Array =>
-      leastUs.map((us, module) => (groupOf(module) === group && modules[module]!.isSoft !== true ? us : 0));
+      leastUs.map((us, module) => (groupOf(module) === group && !this.pipeline.isSoft(module) ? us : 0));
     const groups = Array.from(leastUs, (_, module) => groupOf(module));
     let [most, found] = [0, -1];
     for (const [module, group] of groups.entries()) {

@@ -178,8 +178,7 @@ export class StepScheduler {
     step: number,
     inputs: readonly NamedValue[],
     askedAt: number,
-    deadline: number,
-    { dueBy, headStartUs }: PartDue,
+    { dueBy, deadline, headStartUs }: PartDue,
     handler: StepHandler,
   ): () => void {
     const at = this.clock.now();
